@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outpost_testkit::{Start, deadline, http_client, sh};
+use outpost_testkit::{ConnectionEnd, Start, deadline, http_client, sh};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
@@ -82,6 +82,26 @@ async fn connection_beyond_max_connections_is_503() {
         );
     }
     one.check_alive().await;
+}
+
+#[tokio::test]
+async fn connections_that_do_not_initialize_give_way() {
+    let server = outpost().args(&["--max-connections", "3"]).start().await;
+    let busy = server.client().await;
+    busy.start(sh("p", "exec sleep 1000")).await;
+    let mut silent = [server.connect().await, server.connect().await];
+    let deadline = std::time::Instant::now() + deadline::DEADLINE;
+    // Not before they had time to initialize.
+    while http_client::get(server.address(), "/", http_client::UPGRADE)
+        .await
+        .status
+        == 503
+    {
+        assert!(std::time::Instant::now() < deadline, "none gave way");
+    }
+    let [oldest, _] = &mut silent;
+    assert_eq!(oldest.connection_end().await, ConnectionEnd::Code(1013));
+    busy.check_alive().await;
 }
 
 #[tokio::test]

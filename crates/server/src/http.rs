@@ -30,7 +30,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Peer, connection,
-    server::{ConnectionSlot, ServerState, Transport},
+    connection_places::{ConnectionPlaces, ConnectionSlot},
+    server::{ServerState, Transport},
 };
 
 type Reply = Response<Full<Bytes>>;
@@ -149,7 +150,7 @@ fn respond(server: &Arc<ServerState>, peer: Peer, request: Request<Incoming>) ->
     };
     let accept = ws::accept_key(key.as_bytes());
     let protocol = first_protocol(request.headers());
-    let Some(slot) = server.connection_slot(peer) else {
+    let Some(slot) = ConnectionPlaces::take(server, peer) else {
         let limit = server.settings.max_connections;
         tracing::warn!(limit, ?peer, "connection rejected: too many are open");
         return text(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n");
@@ -184,19 +185,22 @@ fn upgrade(
         };
         match upgraded
             .map_err(|error| error.to_string())
-            .and_then(|upgraded| into_transport(upgraded, peer))
+            .and_then(|upgraded| into_transport(upgraded, peer, slot))
         {
             Ok(transport) => {
                 connection::run(running, transport).await;
             }
             Err(error) => tracing::debug!(error, "websocket upgrade failed"),
         }
-        drop(slot);
     });
 }
 
 /// Extracts the socket from the upgraded connection, so that frames bypass hyper.
-fn into_transport(upgraded: Upgraded, peer: Peer) -> Result<Transport, String> {
+fn into_transport(
+    upgraded: Upgraded,
+    peer: Peer,
+    slot: ConnectionSlot,
+) -> Result<Transport, String> {
     let (read, write, early): (ReadHalf, WriteHalf, _) =
         match upgraded.downcast::<TokioIo<TcpStream>>() {
             Ok(parts) => {
@@ -217,6 +221,7 @@ fn into_transport(upgraded: Upgraded, peer: Peer) -> Result<Transport, String> {
         framing: Framing::WebSocket(Role::Server),
         early,
         peer,
+        slot: Some(slot),
     })
 }
 

@@ -14,6 +14,7 @@
 //! connection instead: they live in private sessions that end with it.
 
 mod connection;
+mod connection_places;
 mod convert;
 mod dialects;
 mod host;

@@ -2,13 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outpost_engine::{ActivityGuard, Engine, Peer, Place, Shares};
+use outpost_engine::{Engine, Peer};
 use outpost_fetch::Fetcher;
 use outpost_rpc::{Framing, MemoryBudget, ReadHalf, Role, WriteHalf};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Host, Settings, connection, http::HttpSockets};
+use crate::{
+    Host, Settings, connection,
+    connection_places::{ConnectionPlaces, ConnectionSlot},
+    http::HttpSockets,
+};
 
 /// A running server. Clones share it.
 #[derive(Clone)]
@@ -24,7 +28,7 @@ pub(crate) struct ServerState {
     /// Performs `http/request`.
     pub(crate) fetcher: Fetcher,
     /// One place per open connection.
-    connection_places: Shares,
+    pub(crate) connection_places: ConnectionPlaces,
     /// Accepted sockets whose HTTP request is not yet answered.
     pub(crate) http_sockets: HttpSockets,
     /// Memory of the messages of all connections.
@@ -38,12 +42,6 @@ pub(crate) struct ServerState {
     pub(crate) ending: CancellationToken,
 }
 
-/// The place of one open connection. Keeps the server counted as active.
-pub(crate) struct ConnectionSlot {
-    _place: Place,
-    _active: ActivityGuard,
-}
-
 /// A byte stream that carries messages, and the bytes already read from it.
 pub(crate) struct Transport {
     pub(crate) read: ReadHalf,
@@ -51,6 +49,8 @@ pub(crate) struct Transport {
     pub(crate) framing: Framing,
     pub(crate) early: bytes::Bytes,
     pub(crate) peer: Peer,
+    /// `None` for connections without a listener.
+    pub(crate) slot: Option<ConnectionSlot>,
 }
 
 /// Outcome of serving a connection.
@@ -68,7 +68,7 @@ impl Server {
     pub fn new(engine: Engine, host: Host, settings: Settings) -> Self {
         Server {
             state: Arc::new(ServerState {
-                connection_places: Shares::new(
+                connection_places: ConnectionPlaces::new(
                     settings.max_connections,
                     settings.owner_connections,
                 ),
@@ -128,6 +128,7 @@ impl Server {
             framing,
             early: bytes::Bytes::new(),
             peer,
+            slot: None,
         };
         connection::run(Arc::clone(&self.state), transport).await
     }
@@ -153,15 +154,5 @@ impl Server {
     #[must_use]
     pub fn shutdown_timeout(&self) -> Duration {
         self.state.settings.shutdown_timeout
-    }
-}
-
-impl ServerState {
-    /// Takes a place for one more connection of a peer, if it may have one.
-    pub(crate) fn connection_slot(&self, peer: Peer) -> Option<ConnectionSlot> {
-        Some(ConnectionSlot {
-            _place: self.connection_places.take(peer)?,
-            _active: self.engine.activity().track(),
-        })
     }
 }

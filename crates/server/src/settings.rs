@@ -16,6 +16,10 @@ pub struct Settings {
     pub max_connections: usize,
     /// Further open connections of the server's owner.
     pub owner_connections: usize,
+    /// Time after which a connection that has not initialized gives way to another one.
+    pub initialize_grace: Duration,
+    /// Time without messages after which a connection without processes gives way to another one.
+    pub idle_connection: Duration,
     /// Sockets whose HTTP request is not yet answered. Beyond it the oldest one is closed.
     pub max_http_sockets: usize,
     /// Process starts per connection that run at once.
@@ -101,6 +105,8 @@ impl Default for Settings {
         Settings {
             max_connections: 4096,
             owner_connections: 8,
+            initialize_grace: Duration::from_secs(5),
+            idle_connection: Duration::from_secs(60),
             max_http_sockets: 1024,
             concurrent_requests: 128,
             max_in_flight: 1024,

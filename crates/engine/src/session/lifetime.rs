@@ -130,6 +130,12 @@ impl Session {
         state.has_forgotten && state.end_if_unused()
     }
 
+    /// Whether it has processes: starting, running, readable or left running.
+    #[must_use]
+    pub fn has_processes(&self) -> bool {
+        !self.state().is_empty()
+    }
+
     /// Whether [`Session::end_if_unused`] would end it now.
     pub(crate) fn is_unused(&self) -> bool {
         let mut state = self.state();

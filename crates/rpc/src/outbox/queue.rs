@@ -28,6 +28,8 @@ pub enum CloseReason {
     ProtocolError,
     /// Another connection has taken the session over.
     TakenOver,
+    /// There are too many connections, and this one was idle.
+    GivesWay,
 }
 
 impl CloseReason {
@@ -38,6 +40,7 @@ impl CloseReason {
             CloseReason::Normal => (1000, ""),
             CloseReason::GoingAway => (1001, "server is shutting down"),
             CloseReason::ProtocolError => (1002, "websocket protocol error"),
+            CloseReason::GivesWay => (1013, "too many connections, and this one was idle"),
             CloseReason::TakenOver => (4001, "session was taken over by another connection"),
         }
     }

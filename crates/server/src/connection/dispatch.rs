@@ -116,6 +116,7 @@ impl Dispatch {
         self.scopes.end();
         self.files.end();
         self.connection.feeds.clear();
+        self.connection.sessions.lock().clear();
         if let Some((session, epoch)) = self.session.take() {
             self.connection.server.engine.detach(&session, epoch);
         }
@@ -325,6 +326,7 @@ impl Dispatch {
         let ((session, epoch, result), reply) = reply.accept(opened)?;
         self.handshake = Handshake::Answered;
         self.session = Some((session.clone(), epoch));
+        self.connection.sessions.lock().push(session.clone());
         self.is_strict = params.strict;
         self.is_experimental = params.capabilities.unwrap_or_default().experimental_api;
         reply.send(Ok(result));

@@ -34,6 +34,9 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
         inbound.read_counter(),
         silence.is_some(),
     );
+    if let Some(slot) = &transport.slot {
+        slot.set_connection(&connection);
+    }
     let outbox = &connection.outbox;
     let mut writer = server.tasks.spawn(outbox::deliver(
         outbox.clone(),
@@ -48,6 +51,7 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
         let mut ending = pin!(server.ending.cancelled());
         let mut lost = pin!(connection.gone.cancelled());
         let mut replaced = pin!(connection.replaced.cancelled());
+        let mut gives_way = pin!(connection.gives_way.cancelled());
         loop {
             let read = async {
                 // A peer that does not read its responses times out like a silent one.
@@ -69,10 +73,12 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
                 } else {
                     CloseReason::TakenOver
                 },
+                () = &mut gives_way => break CloseReason::GivesWay,
                 received = read => received,
             };
             match received {
                 Ok(Some(Received::Message(message))) => {
+                    connection.record_message();
                     dispatch.message(&message, inbound.take_charge()).await;
                     if dispatch.is_initialized() {
                         inbound.raise_limit(settings.max_message_bytes);

@@ -1,18 +1,22 @@
 //! State of a connection that its tasks, its requests and its session share.
 
-use std::sync::{
-    Arc, Weak,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use outpost_engine::{Epoch, Link, Process, ResumeError, Session, Start, StartError};
 use outpost_protocol::{ErrorKind, RpcError};
 use outpost_rpc::{MemoryShare, Outbox, PeerActivity, outbox::Reservation};
-use tokio::sync::Semaphore;
+use parking_lot::Mutex;
+use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Peer, convert,
+    Peer, Settings, convert,
     dialects::{exec::ExecEventEncoder, feed::Feeds, http::Exchanges},
     server::ServerState,
 };
@@ -46,6 +50,13 @@ pub(crate) struct Connection {
     probing: AtomicBool,
     /// The connection is not read while a request waits for admission.
     pub(super) reads_paused: AtomicBool,
+    /// Cancelled when another connection needs its place.
+    pub(crate) gives_way: CancellationToken,
+    /// The sessions that it owns, private ones too.
+    pub(crate) sessions: Mutex<Vec<Session>>,
+    opened: Instant,
+    /// Time from `opened` to the last message, in milliseconds.
+    last_message: AtomicU64,
 }
 
 /// The sender of a request, and the session that the request is about.
@@ -85,8 +96,34 @@ impl Connection {
             probe_failed: AtomicBool::new(false),
             probing: AtomicBool::new(false),
             reads_paused: AtomicBool::new(false),
+            gives_way: CancellationToken::new(),
+            sessions: Mutex::default(),
+            opened: Instant::now(),
+            last_message: AtomicU64::new(0),
             server: Arc::clone(server),
         })
+    }
+
+    /// Records that a message was received.
+    pub(super) fn record_message(&self) {
+        let since_opened = self.opened.elapsed().as_millis() as u64;
+        self.last_message.store(since_opened, Ordering::Relaxed);
+    }
+
+    /// Whether it may be closed when another connection needs its place: it is not initialized in time, or
+    /// it has no processes and no requests and has sent nothing for a while.
+    pub(crate) fn is_idle(&self) -> bool {
+        let sessions = self.sessions.lock();
+        let last_message = Duration::from_millis(self.last_message.load(Ordering::Relaxed));
+        let activity = Activity {
+            initialized: !sessions.is_empty(),
+            has_work: sessions.iter().any(Session::has_processes)
+                || !self.long_polls.is_empty()
+                || !self.exchanges.is_empty(),
+            open_for: self.opened.elapsed(),
+            last_message,
+        };
+        activity.is_idle(&self.server.settings)
     }
 
     /// Starts a process. Its id is reserved before the first await, so that a later
@@ -121,6 +158,27 @@ impl Connection {
             }
             () = self.gone.cancelled() => Err(RpcError::internal("the connection has ended")),
         }
+    }
+}
+
+/// The activity of a connection, which decides whether it is idle.
+#[derive(Clone, Copy, Debug)]
+struct Activity {
+    initialized: bool,
+    /// It has processes or requests.
+    has_work: bool,
+    open_for: Duration,
+    /// When the last message was received, since the connection was opened.
+    last_message: Duration,
+}
+
+impl Activity {
+    fn is_idle(self, settings: &Settings) -> bool {
+        if !self.initialized {
+            return self.open_for >= settings.initialize_grace;
+        }
+        let silent_for = self.open_for.saturating_sub(self.last_message);
+        !self.has_work && silent_for >= settings.idle_connection
     }
 }
 
@@ -183,5 +241,29 @@ impl Link for Connection {
     fn adopt(&self, session: &Session, epoch: Epoch, process: &Process) {
         let encoder = ExecEventEncoder::new(process);
         self.feeds.open((session, epoch), process, None, encoder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_idle_without_initialize_work_or_messages() {
+        let settings = Settings::default();
+        let idle = |initialized, has_work, open_for, last_message| {
+            let activity = Activity {
+                initialized,
+                has_work,
+                open_for: Duration::from_secs(open_for),
+                last_message: Duration::from_secs(last_message),
+            };
+            activity.is_idle(&settings)
+        };
+        assert!(!idle(false, false, 4, 0), "it may still initialize");
+        assert!(idle(false, false, 5, 4));
+        assert!(!idle(true, false, 100, 41), "it has sent a message");
+        assert!(idle(true, false, 100, 40));
+        assert!(!idle(true, true, 100, 0), "it has work");
     }
 }

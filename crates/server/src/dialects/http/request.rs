@@ -75,6 +75,11 @@ impl Exchanges {
         }
     }
 
+    /// Whether there is no request in progress.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requests.lock().in_progress.is_empty()
+    }
+
     /// Handles the acknowledgement of pieces of a body.
     pub(crate) fn acknowledge(&self, id: &str, seq: u64) {
         let body = self

@@ -80,6 +80,7 @@ impl Scope {
             .server
             .engine
             .open_private_session(connection.peer)?;
+        connection.sessions.lock().push(session.clone());
         Some(Arc::new(Scope {
             session,
             epoch,
