@@ -13,7 +13,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 
-use super::{command, finish, outcome, send, text, wait_for_open_file};
+use super::{OpenWatch, command, finish, outcome, send, text};
 use crate::{outpost, ready};
 
 /// Creates a directory tree and returns it with its expected files.
@@ -268,13 +268,13 @@ async fn cut_connection_does_not_corrupt_a_copy() {
     ] {
         // Throttled so that the copy can't finish before the cut.
         link.throttle(direction, 1_000_000);
+        let watch = match direction {
+            Direction::ToServer => OpenWatch::new(&dir.path().join("up")),
+            Direction::ToClient => OpenWatch::new(&dir.path().join("t/d/e/large")),
+        };
         let child = command(&["cp", &args[0], &args[1]], server.tag()).spawn();
         let child = child.expect("spawn");
-        let pid = server.pid();
-        match direction {
-            Direction::ToServer => wait_for_open_file(pid, &dir.path().join("up")).await,
-            Direction::ToClient => wait_for_open_file(pid, &dir.path().join("t")).await,
-        }
+        watch.opened().await;
         link.cut().await;
         assert!(!Path::new(&at(made)).exists(), "a partial file exists");
         link.open();
@@ -297,15 +297,11 @@ async fn interrupted_copy_leaves_the_old_file() {
             true => format!("{}:{}", server.urls()[0], path.display()),
             false => path_text(&path),
         };
+        let watch = OpenWatch::new(dir.path());
         let mut child = command(&["cp", "-", &to], &tag).spawn().expect("spawn");
         let mut stdin = child.stdin.take().expect("piped");
         stdin.write_all(&vec![b'n'; 600_000]).await.unwrap();
-        let writer = if to_server {
-            server.pid()
-        } else {
-            i32::try_from(child.id().expect("it runs")).unwrap()
-        };
-        wait_for_open_file(writer, dir.path()).await;
+        watch.opened().await;
         send(&child, Signal::INT);
         assert_eq!(finish(child).await.status.code(), Some(130));
         deadline::poll_until("the unchanged directory", || {

@@ -7,9 +7,9 @@ use outpost_testkit::TestTag;
 use tokio::io::AsyncWriteExt as _;
 
 use super::{
-    Launched, command,
+    Launched, OpenWatch, command,
     cp::{cp, path_text},
-    finish, outcome, text, wait_for_open_file,
+    finish, outcome, text,
 };
 
 #[tokio::test]
@@ -30,11 +30,11 @@ async fn lost_server_exits_with_255() {
     fs::create_dir(dir.path().join("up")).unwrap();
     let to = format!("{}:{}", launched.on, path_text(&dir.path().join("up/f")));
     let tag = TestTag::new();
+    let watch = OpenWatch::new(&dir.path().join("up"));
     let mut child = command(&["cp", "-", &to], &tag).spawn().unwrap();
     let mut stdin = child.stdin.take().expect("piped");
     stdin.write_all(&vec![b'n'; 600_000]).await.unwrap();
-    let pid = launched.pid().await;
-    wait_for_open_file(pid, &dir.path().join("up")).await;
+    watch.opened().await;
     launched.kill().await;
     drop(stdin);
     let output = finish(child).await;
@@ -53,11 +53,11 @@ async fn server_lost_while_reading_exits_with_255() {
     let from = format!("{}:{}", launched.on, path_text(&large));
     let to = dir.path().join("copy");
     let tag = TestTag::new();
+    let watch = OpenWatch::new(&large);
     let child = command(&["cp", &from, &path_text(&to)], &tag)
         .spawn()
         .unwrap();
-    let pid = launched.pid().await;
-    wait_for_open_file(pid, &dir.path().join("there")).await;
+    watch.opened().await;
     launched.kill().await;
     let output = finish(child).await;
     assert_eq!(output.status.code(), Some(255), "{}", text(&output.stderr));

@@ -5,7 +5,7 @@ use std::fs;
 use outpost_testkit::{TestTag, Transport};
 use serde_json::Value;
 
-use super::{Launched, command, finish, outcome, text, wait_for_open_file};
+use super::{Launched, OpenWatch, command, finish, outcome, text};
 use crate::outpost;
 
 #[tokio::test]
@@ -99,8 +99,9 @@ async fn unreachable_server_exits_with_255() {
     fs::write(&large, vec![b'x'; 20_000_000]).unwrap();
     let tag = TestTag::new();
     let args = ["cat", "--on", &launched.on, large.to_str().unwrap()];
+    let watch = OpenWatch::new(&large);
     let child = command(&args, &tag).spawn().expect("spawn");
-    wait_for_open_file(launched.pid().await, &large).await;
+    watch.opened().await;
     launched.kill().await;
     let output = finish(child).await;
     assert_eq!(output.status.code(), Some(255), "{}", text(&output.stderr));

@@ -21,10 +21,13 @@ mod stop;
 mod terminal;
 mod user_server;
 
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use outpost_testkit::{TestTag, TestUser, deadline};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::process::{Pid, Signal};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
@@ -80,16 +83,31 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("UTF-8")
 }
 
-/// Waits until a process has an open file below `dir`.
-async fn wait_for_open_file(pid: i32, dir: &Path) {
-    deadline::poll_until("an open file", || {
-        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-        let mut paths = open.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
-        paths
-            .any(|path: PathBuf| path.starts_with(dir))
-            .then_some(())
-    })
-    .await;
+/// Notices that a process opens a file, or a file in a directory. The descriptors of the server can't
+/// be listed.
+struct OpenWatch(OwnedFd);
+
+impl OpenWatch {
+    fn new(path: &Path) -> Self {
+        let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).expect("inotify");
+        inotify::add_watch(&watch, path, WatchFlags::OPEN).expect("a watch");
+        OpenWatch(watch)
+    }
+
+    /// Waits until a file was opened since [`new`](Self::new).
+    async fn opened(&self) {
+        deadline::poll_until("an open file", || {
+            let mut buffer = [MaybeUninit::uninit(); 4096];
+            let mut events = inotify::Reader::new(&self.0, &mut buffer);
+            while let Ok(event) = events.next() {
+                if !event.events().contains(ReadFlags::ISDIR) {
+                    return Some(());
+                }
+            }
+            None
+        })
+        .await;
+    }
 }
 
 /// A server launched by a command, which the test can kill.

@@ -1,6 +1,6 @@
 //! Tests `outpost ps`.
 
-use outpost_testkit::{Transport, sh};
+use outpost_testkit::{Transport, deadline, sh};
 use serde_json::Value;
 
 use super::new_user;
@@ -136,6 +136,10 @@ async fn listing_ends_nothing() {
     assert_eq!(listed.code, Some(0), "{listed:?}");
     assert!(forgotten().await, "the session is missing");
     let daemon = std::fs::read_to_string(&pid).unwrap();
-    let line = std::fs::read(format!("/proc/{}/cmdline", daemon.trim_end())).unwrap();
-    assert!(line.starts_with(b"sleep"), "it was ended");
+    // Its shell may not have executed it yet.
+    deadline::poll_until("the daemon", || {
+        let line = std::fs::read(format!("/proc/{}/cmdline", daemon.trim_end())).unwrap();
+        line.starts_with(b"sleep").then_some(())
+    })
+    .await;
 }

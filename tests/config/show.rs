@@ -45,9 +45,9 @@ async fn effective_values_are_shown_with_their_origin() {
 
 #[tokio::test]
 async fn terminal_output_is_coloured_unless_no_color() {
-    let (server, client) = ready().await;
-    let program = std::fs::read_link(format!("/proc/{}/exe", server.pid())).expect("a program");
-    let argv = [text(&program), "config", "show"];
+    let (_server, client) = ready().await;
+    let program = crate::outpost();
+    let argv = [text(program.binary()), "config", "show"];
     for (id, env, coloured) in [
         ("colours", &[("TERM", "xterm")][..], true),
         ("none", &[("TERM", "xterm"), ("NO_COLOR", "1")], false),

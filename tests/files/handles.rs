@@ -171,21 +171,18 @@ async fn requests_for_one_handle_keep_their_order() {
 #[tokio::test]
 async fn handles_close_with_the_connection() {
     let (server, client) = ready().await;
-    let path = file(&server, "a", "hello").canonicalize().unwrap();
-    let open = json!({"handleId": "h", "path": uri(&path)});
-    client.call("fs/open", open).await;
-    let descriptors = format!("/proc/{}/fd", server.pid());
-    let is_open = || {
-        let links = fs::read_dir(&descriptors).unwrap();
-        let mut links = links.filter_map(|link| fs::read_link(link.ok()?.path()).ok());
-        links.any(|target| target == path)
-    };
-    assert!(is_open());
+    let path = uri(&file(&server, "a", "hello"));
+    let open = |id: &str| json!({"handleId": id, "path": path});
+    client.call("fs/open", open("first")).await;
+    let before = server.stats().open_files();
+    for id in 0..20 {
+        client.call("fs/open", open(&id.to_string())).await;
+    }
+    assert!(server.stats().open_files() >= before + 20);
     drop(client);
-    outpost_testkit::deadline::poll_until("the end of the open file", || {
-        (!is_open()).then_some(())
-    })
-    .await;
+    // The connection has a descriptor of its own.
+    let closed = || (server.stats().open_files() < before).then_some(());
+    outpost_testkit::deadline::poll_until("the end of the open files", closed).await;
     let value: Value = server
         .client()
         .await

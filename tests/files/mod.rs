@@ -6,6 +6,7 @@ mod errors;
 mod handles;
 mod large;
 mod listings;
+mod own_process;
 mod stream;
 
 use std::path::{Path, PathBuf};

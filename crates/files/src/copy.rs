@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use crate::names::{HiddenNames, Names};
 use crate::path_masks::PathMasks;
+use crate::procfs::check_not_own;
 use crate::regular::{NO_SIDE_EFFECTS, check_regular, check_size, max_size};
 use crate::resolve::{Identity, PATH_DIRECTORY, file_type, if_exists};
 use crate::{Files, FilesError};
@@ -77,7 +78,7 @@ type EntryIn<'a> = (BorrowedFd<'a>, &'a OsStr);
 /// Copies a regular file. `flags` tells whether a symbolic link at the destination is followed.
 fn copy_file(from: EntryIn<'_>, to: EntryIn<'_>, flags: AtFlags) -> Result<(), FilesError> {
     let source_flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | NO_SIDE_EFFECTS;
-    let source = openat(from.0, from.1, source_flags, Mode::empty())?;
+    let source = check_not_own(openat(from.0, from.1, source_flags, Mode::empty())?)?;
     let stat = fstat(&source)?;
     if file_type(&stat) != FileType::RegularFile {
         return Err(FilesError::CopyUnsupported);
@@ -119,6 +120,7 @@ fn open_target(
         target_flags |= OFlags::NOFOLLOW;
     }
     let target = openat(directory, name, target_flags, mode | Mode::WUSR)?;
+    let target = check_not_own(target)?;
     check_regular(&target)?;
     if Identity::of(&target)? == Identity::from(source) {
         return Ok(None);
@@ -196,6 +198,7 @@ fn copy_tree(
             FileType::Symlink => copy_link(from, to)?,
             FileType::Directory => {
                 let source = openat(from.0, from.1, READ | OFlags::NOFOLLOW, Mode::empty())?;
+                let source = check_not_own(source)?;
                 if Identity::of(&source)? == copy_root {
                     return Err(FilesError::CopyIntoItself);
                 }

@@ -22,6 +22,14 @@ pub enum FilesError {
     /// The path contains a symbolic link, and links are to be rejected.
     #[error("path contains a symbolic link")]
     SymbolicLink,
+    /// The path leads to the files of this process in a procfs.
+    #[error("path leads to the server's own files in /proc")]
+    OwnProcfs,
+    /// The path contains a link of a procfs to an open file or directory.
+    #[error(
+        "path contains a link of /proc to an open file or directory; use the target's own path"
+    )]
+    ProcfsLink,
     /// The path leads to a FIFO, a socket or a device.
     #[error("path is not a regular file")]
     NotRegularFile,
@@ -96,6 +104,7 @@ impl FilesError {
                 io::ErrorKind::InvalidInput => FileErrorKind::Invalid,
                 _ => FileErrorKind::Failed,
             },
+            Self::OwnProcfs | Self::ProcfsLink => FileErrorKind::Denied,
             Self::TooManyEntries { .. }
             | Self::TooDeep { .. }
             | Self::Moved

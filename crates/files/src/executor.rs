@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use outpost_types::{Empty, FileOp, FileReply, FsCanonicalizeResult, PathUri, Symlinks};
+use outpost_types::{Empty, FileOp, FileReply, FsCanonicalizeResult, PathUri, PathUse, Symlinks};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::value::RawValue;
 
 use crate::path_masks::PathMasks;
 use crate::regular::{check_size, replace_content};
+use crate::resolve::open_following;
 use crate::stream::{Writer, WriterBackend};
 use crate::worker::{Call, OpenMode, Response, decode, encode};
 use crate::{Files, FilesError, OpenFile, WorkerSocket};
@@ -201,7 +203,10 @@ pub(crate) fn execute(
         (checked, _) => checked?,
     }
     match call {
-        Call::Perform(op) => files.perform(masks, op).map(Outcome::Reply),
+        Call::Perform(op) => {
+            check_resolved_paths(op)?;
+            files.perform(masks, op).map(Outcome::Reply)
+        }
         Call::Open {
             path,
             symlinks,
@@ -215,6 +220,29 @@ pub(crate) fn execute(
         }
         Call::CreateStream { .. } | Call::Commit => Err(FilesError::NoReply),
     }
+}
+
+/// Fails if a path of the operation leads to the files of this process in a procfs. For the parts of
+/// operations that use paths instead of open files, such as creating missing parents. A path without
+/// links needs no check of its own.
+fn check_resolved_paths(op: &FileOp) -> Result<(), FilesError> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let followed = op.used_paths().into_iter();
+    for used in followed.filter(|used| used.symlinks.are_followed()) {
+        // Of a path whose end does not exist, the nearest parent that does.
+        for path in used.path.ancestors() {
+            let last = match used.path_use {
+                PathUse::Entry if path == used.path => OFlags::NOFOLLOW,
+                _ => OFlags::empty(),
+            };
+            match open_following(path, flags | last, Mode::empty()) {
+                Err(error @ (FilesError::OwnProcfs | FilesError::ProcfsLink)) => return Err(error),
+                Ok(_) => break,
+                Err(_) => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Files {

@@ -17,6 +17,9 @@
 //! (`openat2`), or each component is opened relative to the previous descriptor (`resolve`). The last
 //! component is then accessed relative to its open parent directory, never by path again.
 //!
+//! **Own files in `/proc`.** Operations reject the procfs files of the process that performs them, and
+//! links in `/proc` to open files and directories of any process (`procfs`).
+//!
 //! **Special files.** Opening a FIFO blocks until the other end is opened, and opening a device can
 //! have side effects. Both are detected before they are opened and checked again afterwards
 //! (`regular`).
@@ -29,6 +32,7 @@ mod files;
 mod metadata;
 mod names;
 mod path_masks;
+mod procfs;
 mod regular;
 mod remove;
 mod resolve;

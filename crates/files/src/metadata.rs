@@ -2,11 +2,14 @@
 
 use outpost_types::{FileMetadata, FsGetMetadataParams, Symlinks};
 use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, StatxTimestamp, statat, statx};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, StatxTimestamp, statat, statx};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
+use crate::resolve::open_following;
 use crate::{Files, FilesError};
+
+const PATH: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 impl Files {
     /// The metadata of the file that a path leads to.
@@ -16,13 +19,15 @@ impl Files {
             let file = self.open_path(path, OFlags::PATH, Mode::empty(), op.symlinks)?;
             return stat(&file, c"", AtFlags::EMPTY_PATH);
         }
-        let entry = stat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
+        let entry = open_following(path, PATH | OFlags::NOFOLLOW, Mode::empty())?;
+        let entry = stat(&entry, c"", AtFlags::EMPTY_PATH)?;
         if !entry.is_symlink {
             return Ok(entry);
         }
+        let target = open_following(path, PATH, Mode::empty())?;
         Ok(FileMetadata {
             is_symlink: true,
-            ..stat(CWD, path, AtFlags::empty())?
+            ..stat(&target, c"", AtFlags::EMPTY_PATH)?
         })
     }
 }

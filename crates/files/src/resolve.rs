@@ -10,6 +10,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::procfs::check_not_own;
 use crate::{Files, FilesError, SymlinkCheck};
 
 /// Flags for a directory that is only used as the base of other calls.
@@ -17,7 +18,7 @@ pub(crate) const PATH_DIRECTORY: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Files {
-    /// Opens a path.
+    /// Opens a path, unless it leads to the files of this process in a procfs.
     pub(crate) fn open_path(
         &self,
         path: &Path,
@@ -26,9 +27,18 @@ impl Files {
         symlinks: Symlinks,
     ) -> Result<OwnedFd, FilesError> {
         let flags = flags | OFlags::CLOEXEC;
-        if symlinks == Symlinks::Follow {
-            return Ok(openat(CWD, path, flags, mode)?);
+        match symlinks {
+            Symlinks::Follow => open_following(path, flags, mode),
+            Symlinks::Reject => check_not_own(self.open_without_links(path, flags, mode)?),
         }
+    }
+
+    fn open_without_links(
+        &self,
+        path: &Path,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<OwnedFd, FilesError> {
         if self.symlink_check == SymlinkCheck::Kernel {
             let no_links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
             match openat2(CWD, path, flags, mode, no_links) {
@@ -62,6 +72,25 @@ impl Files {
             name,
         ))
     }
+}
+
+/// Opens a path and follows symbolic links. Rejects the files of this process in a procfs, and links
+/// of a procfs to open files and directories, which need not be in a procfs themselves.
+pub(crate) fn open_following(
+    path: &Path,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd, FilesError> {
+    let opened = match openat2(CWD, path, flags, mode, ResolveFlags::NO_MAGICLINKS) {
+        // Either such a link or a loop.
+        Err(Errno::LOOP) if openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, mode).is_ok() => {
+            return Err(FilesError::ProcfsLink);
+        }
+        // As above. Without `openat2` such links are followed.
+        Err(Errno::NOSYS | Errno::PERM) => openat(CWD, path, flags, mode)?,
+        opened => opened?,
+    };
+    check_not_own(opened)
 }
 
 /// Opens an entry of a directory, unless it is a symbolic link.

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use crate::copy::PERMISSIONS;
 use crate::executor::{Outcome, Sandboxed};
 use crate::regular::{check_size, check_type};
-use crate::resolve::{Identity, file_type, if_exists};
+use crate::resolve::{Identity, file_type, if_exists, open_following};
 use crate::worker::Call;
 use crate::{Files, FilesError};
 
@@ -173,7 +173,10 @@ impl Drop for StreamWriter {
 /// The path itself, or its target if it is a symbolic link.
 fn target(path: &Path) -> Result<PathBuf, FilesError> {
     match if_exists(statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW))? {
-        Some(stat) if file_type(&stat) == FileType::Symlink => Ok(std::fs::canonicalize(path)?),
+        Some(stat) if file_type(&stat) == FileType::Symlink => {
+            open_following(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            Ok(std::fs::canonicalize(path)?)
+        }
         _ => Ok(path.to_owned()),
     }
 }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use outpost_types::{EntryKind, FsWalkParams, WalkEntry, WalkError, WalkOptions, WalkResult};
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, statat};
 
 use crate::names::{HiddenNames, Name, first_names, target_type};
 use crate::path_masks::PathMasks;
-use crate::resolve::{Identity, file_type};
+use crate::resolve::{Identity, file_type, open_following};
 use crate::{Files, FilesError, Limits};
 
 /// The error for a name that is not UTF-8.
@@ -153,7 +153,7 @@ impl Walker {
         if depth > 0 && !self.options.follow_directory_symlinks {
             flags |= OFlags::NOFOLLOW;
         }
-        Ok(openat(CWD, directory, flags, Mode::empty())?)
+        open_following(directory, flags, Mode::empty())
     }
 
     /// The kind of an entry; none if it is not part of the result.

@@ -30,6 +30,8 @@ pub struct Server {
     pipes: Mutex<Option<(pipe::Sender, pipe::Receiver)>>,
     tag: TestTag,
     dir: TempDir,
+    /// Contains the link that the server was started by.
+    _program_dir: TempDir,
     /// The test has waited for the exit and checks it itself.
     waited: bool,
 }
@@ -41,7 +43,7 @@ impl Server {
         transport: Transport,
         sockets: usize,
         tag: TestTag,
-        dir: TempDir,
+        [dir, program_dir]: [TempDir; 2],
     ) -> Self {
         let mut pipes = None;
         // Otherwise stdin stays open and silent, which must not matter.
@@ -55,6 +57,7 @@ impl Server {
             pipes: Mutex::new(pipes),
             tag,
             dir,
+            _program_dir: program_dir,
             waited: false,
         };
         let RunningCommand { stdout, stderr, .. } = &server.command;

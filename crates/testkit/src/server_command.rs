@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -111,9 +112,15 @@ impl ServerCommand {
         let mut args = vec!["serve", "--listen", &listen];
         args.extend(self.args.iter().map(String::as_str));
         let tag = TestTag::new();
-        let child = self.spawn(&args, &tag);
+        // The server's environment can't be read by other processes of the user, but its command line
+        // can: it starts with this path.
+        let program_dir = tag.directory();
+        let program = program_dir.path().join("outpost");
+        symlink(&self.binary, &program)
+            .unwrap_or_else(|error| panic!("cannot link the binary: {error}"));
+        let child = self.spawn_program(&program, &args, &tag);
         let sockets = self.more_listeners + usize::from(self.transport != Transport::Stdio);
-        Server::started(child, self.transport, sockets, tag, dir).await
+        Server::started(child, self.transport, sockets, tag, [dir, program_dir]).await
     }
 
     /// Runs the binary with exactly these arguments and waits for its exit.
@@ -124,13 +131,17 @@ impl ServerCommand {
     }
 
     pub(crate) fn spawn(&self, args: &[&str], tag: &TestTag) -> Child {
+        self.spawn_program(&self.binary, args, tag)
+    }
+
+    fn spawn_program(&self, program: &Path, args: &[&str], tag: &TestTag) -> Child {
         let mut command = match &self.prelude {
             Some(prelude) => {
                 let mut shell = Command::new("sh");
-                shell.args(["-c", prelude]).arg(&self.binary);
+                shell.args(["-c", prelude]).arg(program);
                 shell
             }
-            None => Command::new(&self.binary),
+            None => Command::new(program),
         };
         if self.clean {
             command.env_clear();

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal};
+use tempfile::TempDir;
 
 use crate::deadline;
 
@@ -32,6 +33,14 @@ impl TestTag {
     /// The text of the tag.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Creates a temporary directory whose name contains the tag.
+    pub(crate) fn directory(&self) -> TempDir {
+        tempfile::Builder::new()
+            .prefix(&self.0)
+            .tempdir()
+            .unwrap_or_else(|error| panic!("cannot create a directory: {error}"))
     }
 
     /// Lists running processes with the tag, except this one. Zombies don't count.
@@ -84,8 +93,15 @@ impl TestTag {
             let bytes = fs::read(format!("/proc/{pid}/{file}"));
             bytes.is_ok_and(|bytes| bytes.windows(tag.len()).any(|part| part == tag))
         };
+        // It inherits the name of the server's program, but belongs to no test.
+        let is_subreaper = || {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).nth(1) == Some(b"subreaper")
+        };
         let is_alive = || stat(pid).is_some_and(|fields| !matches!(&*fields[0], "Z" | "X"));
-        pid != std::process::id() as i32 && (carries("environ") || carries("cmdline")) && is_alive()
+        pid != std::process::id() as i32
+            && (carries("environ") || (carries("cmdline") && !is_subreaper()))
+            && is_alive()
     }
 }
 

@@ -19,12 +19,12 @@ pub struct TestUser {
 impl TestUser {
     /// Creates a user. `built` is the path of the binary at compile time.
     pub fn new(built: &str) -> Self {
-        let runtime_dir = tempfile::tempdir()
-            .unwrap_or_else(|error| panic!("cannot create a directory: {error}"));
+        let tag = TestTag::new();
         TestUser {
             binary: built.to_owned(),
-            runtime_dir,
-            tag: TestTag::new(),
+            // The server's environment can't be read, but its command line has this path.
+            runtime_dir: tag.directory(),
+            tag,
         }
     }
 

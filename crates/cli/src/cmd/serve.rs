@@ -14,6 +14,7 @@ use outpost_engine::{
     sandbox::{HelperCommand, Sandbox},
 };
 use outpost_server::{ConfigReadResult, ConnectionEnd, Host, Listen, Listener, Server};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::{
     runtime::{Builder, Runtime},
     signal::unix::{Signal, SignalKind, signal},
@@ -63,6 +64,9 @@ pub(crate) fn run(args: Serve) -> ExitCode {
 }
 
 fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
+    // Before any secret is read: otherwise other processes of the user could read the memory and the
+    // environment of the server, with the session ids of all clients.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).context("cannot protect the memory")?;
     let background = args.background;
     if background {
         rustix::process::setsid().context("cannot detach from the terminal")?;

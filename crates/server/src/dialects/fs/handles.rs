@@ -144,7 +144,7 @@ mod tests {
 
     fn handle() -> Handle {
         let executor = FileExecutor::in_process(Files::default());
-        let path = PathUri::from_path("/proc/self/status".as_ref());
+        let path = PathUri::from_path("/proc/meminfo".as_ref());
         let file = executor.open(&path, Symlinks::Follow);
         Handle::Read(Arc::new(file.unwrap()))
     }
