@@ -106,7 +106,7 @@ pub(super) fn end_all(own: &Path) -> Vec<EndedProcess> {
             continue;
         };
         let Some(mark) = ServerMark::read(&directory) else {
-            tracing::info!(path = %path.display(), "cgroup has no mark of a server; left alone");
+            tracing::debug!(path = %path.display(), "cgroup has no mark of a server; left alone");
             continue;
         };
         if mark.is_dead() {
