@@ -1,11 +1,13 @@
 //! The socket files that confined processes listen on.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
+use rustix::process::Resource;
 
 use crate::Identity;
 use crate::linux::nofollow;
@@ -13,6 +15,16 @@ use crate::linux::nofollow;
 /// The maximum number of files that are recorded for one sandbox, each with a descriptor of the
 /// server. The oldest is forgotten first.
 const MAX_FILES: usize = 64;
+
+/// The number of files that are recorded for all sandboxes.
+static RECORDED: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the maximum of [`RECORDED`], so that starts never lack descriptors.
+fn max_recorded() -> usize {
+    let open_files = rustix::process::getrlimit(Resource::Nofile).current;
+    let limit = open_files.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
+    limit / 8
+}
 
 /// Socket files that were bound inside one sandbox.
 #[derive(Debug, Default)]
@@ -22,26 +34,54 @@ pub(super) struct BoundSockets(VecDeque<BoundSocket>);
 struct BoundSocket {
     identity: Identity,
     /// Keeps the inode, so that no other file gets its number. Connections are made through it.
-    file: Arc<OwnedFd>,
+    file: Arc<RecordedFile>,
+}
+
+/// A descriptor that counts in [`RECORDED`].
+#[derive(Debug)]
+pub(super) struct RecordedFile(OwnedFd);
+
+impl RecordedFile {
+    /// Fails with `ENFILE` if there are too many.
+    fn new(file: OwnedFd, max: usize) -> Result<Self, Errno> {
+        if RECORDED.fetch_add(1, Ordering::Relaxed) >= max {
+            RECORDED.fetch_sub(1, Ordering::Relaxed);
+            return Err(Errno::NFILE);
+        }
+        Ok(Self(file))
+    }
+}
+
+impl Drop for RecordedFile {
+    fn drop(&mut self) {
+        RECORDED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl AsRawFd for RecordedFile {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
 }
 
 impl BoundSockets {
+    /// Fails with `ENFILE` if too many files are recorded for other sandboxes.
     pub(super) fn insert(&mut self, file: OwnedFd) -> Result<(), Errno> {
         let identity = nofollow::identity(&file)?;
         // A removed file can't be reached by a path any more.
         self.0
-            .retain(|known| known.identity != identity && is_linked(&known.file));
+            .retain(|known| known.identity != identity && is_linked(&known.file.0));
         if self.0.len() == MAX_FILES {
             self.0.pop_front();
         }
-        let file = Arc::new(file);
+        let file = Arc::new(RecordedFile::new(file, max_recorded())?);
         self.0.push_back(BoundSocket { identity, file });
         Ok(())
     }
 
     /// Returns the descriptor of the recorded file that `found` is. Fails with the error that a
     /// confined process gets.
-    pub(super) fn find(&self, found: &OwnedFd) -> Result<Arc<OwnedFd>, Errno> {
+    pub(super) fn find(&self, found: &OwnedFd) -> Result<Arc<RecordedFile>, Errno> {
         let mode = rustix::fs::fstat(found)?.st_mode;
         if FileType::from_raw_mode(mode) != FileType::Socket {
             return Err(Errno::CONNREFUSED);
@@ -89,6 +129,17 @@ mod tests {
         std::fs::rename(path("other"), path("own")).expect("rename");
         let refused = bound.find(&open(&path("own"))).expect_err("is unknown");
         assert_eq!(refused, Errno::PERM);
+    }
+
+    #[test]
+    fn too_many_files_are_refused() {
+        let open = || open(Path::new("/"));
+        let before = RECORDED.load(Ordering::Relaxed);
+        let file = RecordedFile::new(open(), before + 1).expect("is the first");
+        let refused = RecordedFile::new(open(), before + 1).expect_err("is the second");
+        assert_eq!(refused, Errno::NFILE);
+        drop(file);
+        assert_eq!(RECORDED.load(Ordering::Relaxed), before);
     }
 
     #[test]
