@@ -246,6 +246,10 @@ async fn local_names_are_made_visible() {
     symlink("loop", dir.join("loop")).unwrap();
     fs::write(dir.join("o.toml"), format!("listen = {}", json!(HOSTILE))).unwrap();
     for command in [
+        // A shell expands a pattern to names, which may look like options.
+        "$OUTPOST ls --$PWD",
+        "$OUTPOST kill -s $PWD x",
+        "$OUTPOST $PWD",
         "$OUTPOST ls $PWD/..",
         "$OUTPOST ls -l $PWD/..",
         "$OUTPOST cat $PWD",

@@ -12,10 +12,13 @@ pub(crate) use variables::{Variable, env_args, text, variable};
 
 use clap::Parser as _;
 
-use crate::cmd::{
-    attach::Attach, cat::Cat, completions::Completions, config::Config, cp::Cp, doctor::Doctor,
-    kill, kill::Kill, logs::Logs, ls::Ls, mcp::Mcp, ps::Ps, run::Run, sandbox::Sandbox,
-    schema::Schema, serve::Serve,
+use crate::{
+    cmd::{
+        attach::Attach, cat::Cat, completions::Completions, config::Config, cp::Cp, doctor::Doctor,
+        kill, kill::Kill, logs::Logs, ls::Ls, mcp::Mcp, ps::Ps, run::Run, sandbox::Sandbox,
+        schema::Schema, serve::Serve,
+    },
+    render::visible::visible,
 };
 
 /// Runs processes for agents, tools and people, on any host
@@ -34,7 +37,17 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Parses the command line. Prints an error and exits if it is invalid.
     pub(crate) fn read() -> Self {
-        Arguments::parse_from(kill::like_kill(std::env::args_os()))
+        let args = kill::like_kill(std::env::args_os());
+        Arguments::try_parse_from(&args).unwrap_or_else(|error| {
+            // An error quotes arguments, which may be names that a shell expanded a pattern to.
+            let shown = args
+                .iter()
+                .map(|arg| visible(&arg.to_string_lossy()).into_owned());
+            match Arguments::try_parse_from(shown) {
+                Err(shown) => shown.exit(),
+                Ok(_) => error.exit(),
+            }
+        })
     }
 }
 
