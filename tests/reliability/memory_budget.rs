@@ -193,3 +193,23 @@ async fn unread_floods_stay_within_the_budget() {
     assert!(flood.ends_with("300000\n"), "its output is whole");
     check_peak(&server, MEMORY_KIB);
 }
+
+#[tokio::test]
+async fn closed_connections_return_their_memory() {
+    let server = outpost().start().await;
+    let client = server.client().await;
+    check_served(&server, &client, "victim").await;
+    let before = server.stats().rss_kib();
+    let params = json!({"clientName": "t", "detachedTtlMs": 0});
+    for _ in 0..2 {
+        let mut sockets = Vec::new();
+        for _ in 0..600 {
+            let mut socket = RawWebSocket::initialized(server.address(), &params).await;
+            socket.read(2).await;
+            sockets.push(socket);
+        }
+    }
+    let limit = before + 6 * 1024;
+    let returned = || (server.stats().rss_kib() < limit).then_some(());
+    deadline::poll_until("the memory to be returned", returned).await;
+}

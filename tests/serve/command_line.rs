@@ -78,6 +78,11 @@ async fn serve_help_documents_every_flag() {
 
               [default: 1MiB]
 
+          --memory-budget <SIZE>
+              Memory for messages, answers, bodies and kept output of all clients together
+
+              [default: 192MiB]
+
           --closed-retention <TIME>
               How long a process stays readable after it has closed
 

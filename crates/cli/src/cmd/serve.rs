@@ -29,6 +29,9 @@ use crate::{
     target::raise_open_files,
 };
 
+/// Time after which an idle thread for blocking work ends.
+const THREAD_KEEP_ALIVE: Duration = Duration::from_secs(30);
+
 /// Delay before freed memory is returned, so that processes that end together are handled together.
 const TRIM_DELAY: Duration = Duration::from_secs(1);
 
@@ -76,7 +79,7 @@ fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
     let config = layers.config()?;
     let log = logging::start(&config.log.level, config.log.format, background)?;
     let read_result = config::read_result(&layers);
-    let code = runtime()
+    let code = runtime(THREAD_KEEP_ALIVE)
         .context("cannot start the runtime")
         .and_then(|runtime| {
             let code = runtime.block_on(serve(config, read_result, config_file, background, &log));
@@ -90,14 +93,11 @@ fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
     }))
 }
 
-/// Builds a runtime that always has a thread for blocking work. tokio panics if it has none and
-/// can't spawn one; with one, tasks queue for it.
-fn runtime() -> std::io::Result<Runtime> {
+/// Builds a runtime that has a thread for blocking work from the start. tokio panics if it has none
+/// and can't spawn one; with one, tasks queue for it. [`keep_blocking_thread`] keeps the last one.
+fn runtime(keep_alive: Duration) -> std::io::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
-    let runtime = builder
-        .enable_all()
-        .thread_keep_alive(Duration::MAX)
-        .build()?;
+    let runtime = builder.enable_all().thread_keep_alive(keep_alive).build()?;
     drop(runtime.spawn_blocking(|| ()));
     Ok(runtime)
 }
@@ -163,6 +163,7 @@ async fn serve(
         name = signals.next() => tracing::info!(signal = name, "shutting down"),
         never = return_freed_memory(&engine) => match never {},
         () = server.measure_stops() => {}
+        never = keep_blocking_thread(THREAD_KEEP_ALIVE) => match never {},
     }
     tokio::select! {
         all_gone = server.shutdown() => {
@@ -187,6 +188,17 @@ async fn return_freed_memory(engine: &Engine) -> Infallible {
         tokio::time::sleep(TRIM_DELAY).await;
         // A failure is retried when memory is freed next.
         let _ = tokio::task::spawn_blocking(outpost_engine::trim_heap).await;
+    }
+}
+
+/// Keeps one idle thread for blocking work alive, by giving it some before it expires.
+async fn keep_blocking_thread(keep_alive: Duration) -> Infallible {
+    loop {
+        tokio::time::sleep(keep_alive / 3).await;
+        // In a task of its own, because it panics if all threads have expired while this program was
+        // stopped, and none can be created now.
+        let used = tokio::spawn(async { tokio::task::spawn_blocking(|| ()).await });
+        let _ = used.await;
     }
 }
 
@@ -259,5 +271,53 @@ impl EndSignals {
             Some(_) = async { Some(self.interrupt.as_mut()?.recv().await) } => "SIGINT",
             _ = self.hangup.recv() => "SIGHUP",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of threads of this program.
+    fn threads() -> usize {
+        std::fs::read_dir("/proc/self/task").unwrap().count()
+    }
+
+    #[test]
+    fn idle_blocking_threads_end_except_one() {
+        let before = threads();
+        let keep_alive = Duration::from_millis(300);
+        let runtime = runtime(keep_alive).unwrap();
+        let workers = runtime.metrics().num_workers();
+        let most = 50;
+        let barrier = std::sync::Arc::new(std::sync::Barrier::new(most));
+        let all: Vec<_> = (0..most)
+            .map(|_| {
+                let barrier = std::sync::Arc::clone(&barrier);
+                runtime.spawn_blocking(move || {
+                    barrier.wait();
+                })
+            })
+            .collect();
+        runtime.block_on(async {
+            for task in all {
+                task.await.unwrap();
+            }
+            assert!(threads() >= before + workers + most, "one thread each");
+            let ended = async {
+                // One more may have been created by the task that keeps one.
+                while threads() > before + workers + 4 {
+                    // sleep: the end of a thread is no event
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                // sleep: longer than any idle thread lives
+                tokio::time::sleep(keep_alive * 3).await;
+            };
+            tokio::select! {
+                ended = tokio::time::timeout(Duration::from_secs(20), ended) => ended.unwrap(),
+                never = keep_blocking_thread(keep_alive) => match never {},
+            }
+            assert!(threads() > before + workers, "one is left");
+        });
     }
 }

@@ -147,6 +147,11 @@ impl Engine {
         self.shared.freed.wait_for(enough).await;
     }
 
+    /// Counts memory that was freed elsewhere, for [`Engine::wait_for_freed_memory`].
+    pub fn memory_freed(&self, bytes: u64) {
+        self.shared.freed.add(bytes);
+    }
+
     /// Counts active users. A process is active from its start until it is forgotten.
     #[must_use]
     pub fn activity(&self) -> &ActivityTracker {

@@ -6,13 +6,16 @@ use std::{
 };
 
 use outpost_protocol::Malformed;
-use outpost_rpc::{CloseReason, Framing, Inbound, InboundError, Received, outbox};
+use outpost_rpc::{CloseReason, Framing, Inbound, InboundError, MemoryCharge, Received, outbox};
 
 use super::{Connection, dispatch::Dispatch};
 use crate::{
     ConnectionEnd,
     server::{ServerState, Transport},
 };
+
+/// Approximate memory of a connection, which is scattered over the heap.
+const CONNECTION_BYTES: u64 = 16 * 1024;
 
 /// Serves a connection until either side ends it.
 pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> ConnectionEnd {
@@ -79,7 +82,11 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
             match received {
                 Ok(Some(Received::Message(message))) => {
                     connection.record_message();
-                    dispatch.message(&message, inbound.take_charge()).await;
+                    let charge = inbound.take_charge();
+                    let freed = charge.as_ref().map_or(0, MemoryCharge::bytes);
+                    dispatch.message(&message, charge).await;
+                    drop(message);
+                    server.engine.memory_freed(freed as u64);
                     if dispatch.is_initialized() {
                         inbound.raise_limit(settings.max_message_bytes);
                     }
@@ -128,6 +135,7 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
     if closed.is_err() {
         writer.abort();
     }
+    server.engine.memory_freed(CONNECTION_BYTES);
     match reason {
         CloseReason::TakenOver => ConnectionEnd::Replaced,
         _ => ConnectionEnd::Closed,

@@ -1,6 +1,10 @@
 //! The files of one connection, and the methods that are a file operation.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use outpost_engine::{WorkerExit, sandbox::WorkerAccess};
 use outpost_files::{FileExecutor, Files, FilesError};
@@ -102,7 +106,14 @@ impl FileService {
         work: impl FnOnce() -> Result<T, FilesError> + Send + 'static,
     ) -> Result<T, RpcError> {
         let _permit = self.connection.server.file_threads.acquire().await;
-        match tokio::task::spawn_blocking(work).await {
+        // Panics if the system refuses a thread and there is none; that must cost this request only.
+        let spawn = || tokio::task::spawn_blocking(work);
+        let Ok(task) = catch_unwind(AssertUnwindSafe(spawn)) else {
+            return Err(RpcError::internal(
+                "cannot start a thread for the file operation; retry",
+            ));
+        };
+        match task.await {
             Ok(result) => result.map_err(|error| convert::files_error(&error)),
             Err(_) => Err(RpcError::internal("file operation failed")),
         }
