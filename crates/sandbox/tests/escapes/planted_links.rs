@@ -1,11 +1,13 @@
 //! A process plants a symbolic link where the next process is granted a directory.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::PathBuf;
 
 use outpost_sandbox::Access;
 use outpost_sandbox::policy::{Entry, FileSystem};
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, is_root};
 
 /// Returns a fixture with a package in the workspace and a home directory beside it.
 fn with_package() -> (Fixture, PathBuf) {
@@ -63,4 +65,29 @@ fn link_that_no_confined_process_could_plant_is_followed() {
     let script = "echo key > ../home/.ssh/authorized_keys";
     fixture.script(script).assert_success();
     assert!(home.join(".ssh/authorized_keys").exists());
+}
+
+/// As in `/tmp`. Only root can give the link away.
+#[test]
+fn link_of_another_user_in_a_shared_directory_is_rejected() {
+    if !is_root() {
+        return;
+    }
+    let (mut fixture, home) = with_package();
+    let shared = fixture.outside("shared");
+    let link = shared.join("link");
+    std::fs::create_dir(&shared).expect("create directory");
+    symlink(&home, &link).expect("create link");
+    fixture.plan_files(writable(link.clone())).expect("our own");
+    lchown(&link, Some(65534), None).expect("chown");
+    fixture
+        .plan_files(writable(link.clone()))
+        .expect("not shared");
+    std::fs::set_permissions(&shared, Permissions::from_mode(0o1777)).expect("chmod");
+    let refused = fixture.plan_files(writable(link)).expect_err("planted");
+    let message = refused.to_string();
+    assert!(
+        message.contains("another user's symbolic link"),
+        "{message}"
+    );
 }
