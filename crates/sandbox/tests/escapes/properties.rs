@@ -116,7 +116,7 @@ fn preflight_reports_bubblewrap_and_mounter() {
 #[test]
 fn kernel_memory_and_keys_are_hidden() {
     let fixture = Fixture::new();
-    let files = "kcore keys key-users kpagecgroup kpagecount kpageflags slabinfo timer_list \
+    let files = "kcore keys kpagecgroup kpagecount kpageflags slabinfo timer_list \
                  timer_stats sched_debug latency_stats vmallocinfo allocinfo pagetypeinfo interrupts";
     let mut count = 0;
     for name in files.split(' ') {

@@ -71,16 +71,14 @@ pub(in crate::linux) const DEVICES: [&str; 6] = [
 
 /// Files and directories of procfs and sysfs that show the host's kernel, its memory or its hardware
 /// to root, which owns them, or to everybody. Container runtimes mask most of them too. Everything
-/// else in procfs and sysfs is read-only.
-const KERNEL_SECRETS: [&str; 24] = [
+/// else in procfs and sysfs is read-only, or needs a capability such as `/proc/kmsg`.
+const KERNEL_SECRETS: [&str; 21] = [
     "/proc/acpi",
     "/proc/allocinfo",
     "/proc/asound",
     "/proc/interrupts",
     "/proc/kcore",
-    "/proc/key-users",
     "/proc/keys",
-    "/proc/kmsg",
     "/proc/kpagecgroup",
     "/proc/kpagecount",
     "/proc/kpageflags",
@@ -89,7 +87,6 @@ const KERNEL_SECRETS: [&str; 24] = [
     "/proc/sched_debug",
     "/proc/scsi",
     "/proc/slabinfo",
-    "/proc/sysrq-trigger",
     "/proc/timer_list",
     "/proc/timer_stats",
     "/proc/vmallocinfo",
