@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use outpost_files::{Files, FilesError};
@@ -13,27 +13,34 @@ use crate::support::{FilesExt as _, Folder, Remove, with_each_symlink_check};
 
 /// The number of times each operation is tried.
 const ROUNDS: usize = 2000;
-/// Bounds the wait for a round with the directory at its path.
+/// Bounds the wait for the other thread.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Runs `operations` while `inside/dir` and a link to `outside` are exchanged in a loop.
-fn while_swapped(folder: &Folder, operations: impl FnOnce(&Path)) {
+/// The number of swaps without which there was no race.
+const MIN_SWAPS: usize = 10;
+
+/// Runs `operations` while `inside/dir` and a link to `outside` are exchanged in a loop. Repeats them
+/// until there were enough swaps: on a busy machine they may end before the other thread has run.
+fn while_swapped(folder: &Folder, operations: impl Fn(&Path)) {
     let real = folder.directory("inside/dir");
     let link = folder.link("inside/other", folder.path("outside"));
-    let done = AtomicBool::new(false);
+    let (done, swaps) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        let stop = StopOnDrop(&done);
-        let swapping = scope.spawn(|| {
-            let mut swaps = 0_usize;
+        let _stop = StopOnDrop(&done);
+        scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 renameat_with(CWD, &real, CWD, &link, RenameFlags::EXCHANGE).expect("a swap");
-                swaps += 1;
+                swaps.fetch_add(1, Ordering::Relaxed);
             }
-            swaps
         });
-        operations(&real);
-        drop(stop);
-        assert!(swapping.join().expect("no panic") > 10, "there was no race");
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            operations(&real);
+            if swaps.load(Ordering::Relaxed) > MIN_SWAPS {
+                break;
+            }
+            assert!(Instant::now() < deadline, "there was no race");
+        }
     });
 }
 
