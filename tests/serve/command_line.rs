@@ -118,6 +118,10 @@ async fn serve_help_documents_every_flag() {
 
               [default: 128]
 
+          --allowed-hosts <NAME>
+              Names in the `Host` header that may be used besides localhost and loopback addresses; may
+              be given more than once
+
           --trees <KIND>
               How whole process trees are ended; `auto` uses the best method of this host
 

@@ -18,6 +18,7 @@ mod connection_places;
 mod convert;
 mod dialects;
 mod host;
+mod host_header;
 mod http;
 mod listen;
 mod server;

@@ -44,6 +44,8 @@ pub struct Settings {
     pub silence_timeout: Duration,
     /// Values of the `Origin` header that are accepted from browsers.
     pub allowed_origins: Vec<String>,
+    /// Names in the `Host` header that are accepted on TCP besides loopback ones, without a port.
+    pub allowed_hosts: Vec<String>,
     /// Interval of the check that the file of a unix socket still exists.
     pub socket_check_interval: Duration,
     /// Time to receive the head of an HTTP request.
@@ -120,6 +122,7 @@ impl Default for Settings {
             message_memory_bytes: 144 * 1024 * 1024,
             silence_timeout: Duration::from_secs(60),
             allowed_origins: Vec::new(),
+            allowed_hosts: Vec::new(),
             socket_check_interval: Duration::from_secs(2),
             request_head_timeout: Duration::from_secs(10),
             writer: WriterOptions::default(),

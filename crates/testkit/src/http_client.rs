@@ -38,25 +38,32 @@ pub const UPGRADE: &[&str] = &[
 
 /// Sends a GET request over TCP.
 pub async fn get(address: &str, path: &str, headers: &[&str]) -> Response {
+    get_as(address, "localhost", path, headers).await
+}
+
+/// Sends a GET request over TCP, with this `Host` header.
+pub async fn get_as(address: &str, host: &str, path: &str, headers: &[&str]) -> Response {
     let socket = TcpStream::connect(address).await;
     let socket = socket.unwrap_or_else(|error| panic!("{address}: {error}"));
-    send(socket, path, headers).await
+    send(socket, host, path, headers).await
 }
 
 /// Sends a GET request over a unix socket.
 pub async fn get_over_unix(socket: &Path, path: &str, headers: &[&str]) -> Response {
     let stream = UnixStream::connect(socket).await;
     let stream = stream.unwrap_or_else(|error| panic!("{}: {error}", socket.display()));
-    send(stream, path, headers).await
+    send(stream, "localhost", path, headers).await
 }
 
 async fn send(
     mut socket: impl AsyncRead + AsyncWrite + Unpin,
+    host: &str,
     path: &str,
     headers: &[&str],
 ) -> Response {
     let first = format!("GET {path} HTTP/1.1");
-    let lines = [&[&*first, "Host: localhost"], headers, &["", ""]].concat();
+    let host = format!("Host: {host}");
+    let lines = [&[&*first, &*host], headers, &["", ""]].concat();
     let request = lines.join("\r\n");
     // A rejecting server may have closed the connection already.
     let _ = expect_soon("a request to be sent", socket.write_all(request.as_bytes())).await;

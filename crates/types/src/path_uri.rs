@@ -17,8 +17,8 @@ const LOCALHOST: &str = "localhost";
 /// An absolute path of this host, written as a `file:` URI.
 ///
 /// The path is lexically normal: `.`, `..` and empty segments are resolved when it is made, and it
-/// has no slash at its end unless it is the root. Escapes are decoded before that, so `%2e%2e` and
-/// `%2f` can't circumvent it.
+/// has no slash at its end unless it is the root. Escapes are decoded before that, so `%2e%2e` can't
+/// circumvent it. An escaped slash is rejected: it would be part of a name, which no name can contain.
 ///
 /// A path consists of bytes, as on Unix. Bytes that are not UTF-8 are escaped like any other and
 /// survive a round trip, so files with names in an old encoding stay accessible.
@@ -57,6 +57,9 @@ pub enum PathUriError {
     /// A percent sign without two hexadecimal digits after it.
     #[error("file: URI has an invalid percent escape")]
     InvalidEscape,
+    /// An escaped slash, which would turn one segment into two.
+    #[error("file: URI has an escaped slash")]
+    EscapedSlash,
     /// A NUL byte, escaped or not, which no path may contain.
     #[error("file: URI has a NUL byte")]
     Nul,
@@ -132,7 +135,10 @@ fn unescape(text: &[u8]) -> Result<Vec<u8>, PathUriError> {
                 .and_then(|byte| char::from(byte).to_digit(16))
                 .ok_or(PathUriError::InvalidEscape)
         };
-        bytes.push((digit()? << 4 | digit()?) as u8);
+        match (digit()? << 4 | digit()?) as u8 {
+            b'/' => return Err(PathUriError::EscapedSlash),
+            byte => bytes.push(byte),
+        }
     }
     Ok(bytes)
 }

@@ -87,6 +87,10 @@ pub(crate) struct Config {
     #[arg(skip)]
     #[serde(deserialize_with = "values::strings")]
     pub(crate) allowed_origins: Vec<String>,
+    /// Names in the `Host` header that may be used besides localhost and loopback addresses; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    #[serde(deserialize_with = "values::strings")]
+    pub(crate) allowed_hosts: Vec<String>,
     /// How whole process trees are ended; `auto` uses the best method of this host
     #[arg(long, value_name = "KIND", value_parser = choices::<TreeChoice>())]
     #[serde(deserialize_with = "choice")]
@@ -195,6 +199,7 @@ impl Default for Config {
             max_connections: settings.max_connections,
             concurrent_requests: settings.concurrent_requests,
             allowed_origins: settings.allowed_origins,
+            allowed_hosts: settings.allowed_hosts,
             trees: TreeChoice::default(),
             sandbox: SandboxTable::default(),
             exit_when_idle: None,
@@ -256,6 +261,7 @@ impl Config {
             message_memory_bytes: self.memory_budget - self.memory_budget / KEPT_OUTPUT_PART,
             concurrent_requests: self.concurrent_requests,
             allowed_origins: self.allowed_origins.clone(),
+            allowed_hosts: self.allowed_hosts.clone(),
             profiles: self.profiles(),
             command_env: EnvPolicy {
                 inherit: env.inherit,

@@ -87,7 +87,6 @@ fn equivalent_uris_are_equal() {
         "file:///../srv/project",
         "file:///%73rv/%70roject",
         "file:///srv/%2e/x/%2E%2e/project",
-        "file:///srv%2Fx%2f..%2fproject",
     ] {
         assert_eq!(path(uri), "/srv/project", "{uri}");
     }
@@ -100,6 +99,23 @@ fn equivalent_uris_are_equal() {
     ] {
         assert_eq!(path(root), "/", "{root}");
     }
+}
+
+#[test]
+fn escaped_slash_is_rejected() {
+    for uri in [
+        "file:///srv%2Fproject",
+        "file:///srv%2f..%2fproject",
+        "file:///%2F",
+        "file:%2F%2Fsrv",
+    ] {
+        let expected = match uri {
+            "file:%2F%2Fsrv" => PathUriError::NotAbsolute,
+            _ => PathUriError::EscapedSlash,
+        };
+        assert_eq!(PathUri::parse(uri), Err(expected), "{uri}");
+    }
+    assert_eq!(path("file:///a%252Fb"), "/a%2Fb");
 }
 
 #[test]
