@@ -293,3 +293,35 @@ async fn blocking_work_waits_for_an_existing_thread() {
     check_unaffected(&client, "meanwhile").await;
     client.terminate_and_wait("cat").await;
 }
+
+/// Clients whose file operations hang: together they use all threads of file operations.
+const HUNG_CLIENTS: usize = 8;
+
+/// Concurrent file operations of one client.
+const FILE_OPERATIONS: usize = 32;
+
+#[tokio::test]
+async fn hung_file_operations_do_not_stop_other_clients() {
+    let shortage = Shortage::install();
+    let (server, client) = server_and_client(Transport::WebSocket, "group").await;
+    let file = server.dir().join("file");
+    std::fs::write(&file, "content").unwrap();
+    shortage.hang(Call::MakeDirectory);
+    let mut hung = Vec::new();
+    for number in 0..HUNG_CLIENTS {
+        let other = server.client().await;
+        for operation in 0..FILE_OPERATIONS {
+            let path = server.dir().join(format!("{number}-{operation}"));
+            let create = json!({"path": file_uri(&path), "recursive": false});
+            other.request("fs/createDirectory", create).await;
+        }
+        hung.push(other);
+    }
+    let all_hang = || (shortage.failed_calls() == HUNG_CLIENTS * FILE_OPERATIONS).then_some(());
+    deadline::poll_until("hanging operations", all_hang).await;
+    let read = client.call("fs/readFile", json!({"path": file_uri(&file)}));
+    assert_eq!(read.await["dataBase64"], base64("content"));
+    check_unaffected(&client, "meanwhile").await;
+    shortage.end();
+    client.terminate_and_wait("cat").await;
+}

@@ -17,6 +17,7 @@ mod connection;
 mod connection_places;
 mod convert;
 mod dialects;
+mod file_threads;
 mod host;
 mod host_header;
 mod http;

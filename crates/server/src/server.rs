@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 use outpost_engine::{Engine, Peer};
 use outpost_fetch::Fetcher;
 use outpost_rpc::{Framing, MemoryBudget, ReadHalf, Role, WriteHalf};
-use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Host, Settings, connection,
     connection_places::{ConnectionPlaces, ConnectionSlot},
+    file_threads::FileThreads,
     http::HttpSockets,
 };
 
@@ -33,9 +33,8 @@ pub(crate) struct ServerState {
     pub(crate) http_sockets: HttpSockets,
     /// Memory of the messages of all connections.
     pub(crate) memory: MemoryBudget,
-    /// One permit per running file operation. Keeps file operations from using up the
-    /// runtime's blocking threads.
-    pub(crate) file_threads: Semaphore,
+    /// Keeps file operations from using up the runtime's blocking threads.
+    pub(crate) file_threads: FileThreads,
     /// The tasks of all connections.
     pub(crate) tasks: TaskTracker,
     /// Cancelled at shutdown: listeners stop, connections close.
@@ -77,7 +76,7 @@ impl Server {
                     settings.message_memory_bytes,
                     settings.admission_timeout,
                 ),
-                file_threads: Semaphore::new(settings.file_threads),
+                file_threads: FileThreads::new(&settings),
                 engine,
                 settings,
                 host,

@@ -88,6 +88,10 @@ pub struct Settings {
     pub file_operations: usize,
     /// Concurrent file operations of all connections; each blocks a thread.
     pub file_threads: usize,
+    /// How long a file operation may take before its thread no longer counts as one of these.
+    pub slow_file_operation: Duration,
+    /// Concurrent file operations of all connections that take longer.
+    pub slow_file_threads: usize,
     /// Directory listings in memory per connection.
     pub listings: usize,
     /// Concurrent HTTP requests per connection, including streamed bodies.
@@ -142,6 +146,8 @@ impl Default for Settings {
             large_file_bytes: 16 * 1024 * 1024,
             file_operations: 32,
             file_threads: 256,
+            slow_file_operation: Duration::from_secs(1),
+            slow_file_threads: 512,
             listings: 4,
             http_requests: 128,
             http_window_bytes: 256 * 1024,

@@ -97,7 +97,12 @@ fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
 /// and can't spawn one; with one, tasks queue for it. [`keep_blocking_thread`] keeps the last one.
 fn runtime(keep_alive: Duration) -> std::io::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
-    let runtime = builder.enable_all().thread_keep_alive(keep_alive).build()?;
+    let runtime = builder
+        .enable_all()
+        .thread_keep_alive(keep_alive)
+        // File operations that hang, and everything else.
+        .max_blocking_threads(1024)
+        .build()?;
     drop(runtime.spawn_blocking(|| ()));
     Ok(runtime)
 }

@@ -50,14 +50,25 @@ impl Call {
 /// The call that fails, shared with the responder thread.
 #[derive(Debug, Default)]
 struct Failing {
-    call: Option<(Call, i32)>,
+    call: Option<(Call, Failure)>,
     /// How many calls succeed first.
     skip: usize,
     failed: usize,
+    /// Calls that do not return, by the id of their notification.
+    hanging: Vec<u64>,
+}
+
+/// The effect on a call.
+#[derive(Clone, Copy, Debug)]
+enum Failure {
+    Errno(i32),
+    /// It does not return before [`Shortage::end`].
+    Hangs,
 }
 
 /// Controls the simulated failures. Servers must have ended before it is dropped.
 pub(crate) struct Shortage {
+    listener: Arc<OwnedFd>,
     failing: Arc<Mutex<Failing>>,
     /// Closed to end the responder thread.
     running: Option<PipeWriter>,
@@ -69,7 +80,7 @@ impl Shortage {
     pub(crate) fn install() -> Self {
         let failing = Arc::new(Mutex::default());
         let (ended, running) = io::pipe().expect("create a pipe");
-        let (install, installed) = mpsc::sync_channel(1);
+        let (install, installed) = mpsc::sync_channel::<Arc<OwnedFd>>(1);
         let shared = Arc::clone(&failing);
         // Started before the filter, so it is not filtered itself.
         let responder = thread::spawn(move || {
@@ -77,8 +88,11 @@ impl Shortage {
                 respond_all(&listener_fd, &ended, &shared);
             }
         });
-        install.send(listener()).expect("the responder runs");
+        let listener = Arc::new(listener());
+        let sent = install.send(Arc::clone(&listener));
+        sent.expect("the responder runs");
         Shortage {
+            listener,
             failing,
             running: Some(running),
             responder: Some(responder),
@@ -93,15 +107,27 @@ impl Shortage {
     /// Makes a call fail after `skip` calls have succeeded.
     pub(crate) fn begin_after(&self, skip: usize, call: Call, errno: i32) {
         *lock(&self.failing) = Failing {
-            call: Some((call, errno)),
+            call: Some((call, Failure::Errno(errno))),
             skip,
-            failed: 0,
+            ..Failing::default()
+        };
+    }
+
+    /// Makes a call not return, as on a file system that does not answer.
+    pub(crate) fn hang(&self, call: Call) {
+        *lock(&self.failing) = Failing {
+            call: Some((call, Failure::Hangs)),
+            ..Failing::default()
         };
     }
 
     /// Lets all calls succeed again.
     pub(crate) fn end(&self) {
-        lock(&self.failing).call = None;
+        let mut failing = lock(&self.failing);
+        failing.call = None;
+        for id in std::mem::take(&mut failing.hanging) {
+            send(&self.listener, &continued(id));
+        }
     }
 
     /// How often the call has failed since [`Shortage::begin`].
@@ -137,24 +163,32 @@ fn respond_all(listener_fd: &OwnedFd, ended: &PipeReader, failing: &Mutex<Failin
         if !has_ended.is_empty() || notified.contains(PollFlags::HUP) {
             return;
         }
-        if let Some(notification) = receive(listener_fd) {
-            send(listener_fd, &respond(&notification, failing));
+        if let Some(notification) = receive(listener_fd)
+            && let Some(response) = respond(&notification, failing)
+        {
+            send(listener_fd, &response);
         }
     }
 }
 
-fn respond(
-    notification: &libc::seccomp_notif,
-    failing: &Mutex<Failing>,
-) -> libc::seccomp_notif_resp {
-    let mut response = libc::seccomp_notif_resp {
-        id: notification.id,
+/// Lets a call continue.
+fn continued(id: u64) -> libc::seccomp_notif_resp {
+    libc::seccomp_notif_resp {
+        id,
         val: 0,
         error: 0,
         flags: libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
-    };
+    }
+}
+
+/// Returns the response, or `None` for a call that hangs.
+fn respond(
+    notification: &libc::seccomp_notif,
+    failing: &Mutex<Failing>,
+) -> Option<libc::seccomp_notif_resp> {
+    let mut response = continued(notification.id);
     let mut failing = lock(failing);
-    if let Some((call, errno)) = failing.call
+    if let Some((call, failure)) = failing.call
         && call.is(&notification.data)
         && !is_own(notification.pid)
     {
@@ -162,11 +196,15 @@ fn respond(
             failing.skip = left;
         } else {
             failing.failed += 1;
+            let Failure::Errno(errno) = failure else {
+                failing.hanging.push(notification.id);
+                return None;
+            };
             response.error = -errno;
             response.flags = 0;
         }
     }
-    response
+    Some(response)
 }
 
 /// Whether a thread belongs to this program.

@@ -1,10 +1,6 @@
 //! The files of one connection, and the methods that are a file operation.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use outpost_engine::{WorkerExit, sandbox::WorkerAccess};
 use outpost_files::{FileExecutor, Files, FilesError};
@@ -17,6 +13,7 @@ use super::handles::{Handle, Handles, ReservationId};
 use crate::{
     connection::{Connection, Reply},
     convert,
+    file_threads::FileThreadError,
 };
 
 /// Runs the file operations of one connection.
@@ -105,17 +102,12 @@ impl FileService {
         &self,
         work: impl FnOnce() -> Result<T, FilesError> + Send + 'static,
     ) -> Result<T, RpcError> {
-        let _permit = self.connection.server.file_threads.acquire().await;
-        // Panics if the system refuses a thread and there is none; that must cost this request only.
-        let spawn = || tokio::task::spawn_blocking(work);
-        let Ok(task) = catch_unwind(AssertUnwindSafe(spawn)) else {
-            return Err(RpcError::internal(
-                "cannot start a thread for the file operation; retry",
-            ));
-        };
-        match task.await {
+        match self.connection.server.file_threads.run(work).await {
             Ok(result) => result.map_err(|error| convert::files_error(&error)),
-            Err(_) => Err(RpcError::internal("file operation failed")),
+            Err(FileThreadError::NoThread) => Err(RpcError::internal(
+                "cannot start a thread for the file operation; retry",
+            )),
+            Err(FileThreadError::Panicked) => Err(RpcError::internal("file operation failed")),
         }
     }
 
