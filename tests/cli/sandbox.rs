@@ -306,6 +306,25 @@ async fn bubblewrap_mounts_where_the_helper_may_not() {
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
+#[tokio::test]
+async fn keys_of_detached_work_cannot_be_read() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let keys = dir.path().join("state/outpost/sessions");
+    fs::create_dir_all(&keys).expect("directories");
+    fs::write(keys.join("abcdefgh"), "key").expect("a file");
+    fs::write(dir.path().join("state/other"), "other").expect("a file");
+    let path = dir.path().to_str().expect("text");
+    let tag = TestTag::new();
+    let read = "cat state/other; cat state/outpost/sessions/abcdefgh";
+    let child = command(&script(path, &[], read), &tag)
+        .env("XDG_STATE_HOME", dir.path().join("state"))
+        .spawn();
+    let output = finish(child.expect("spawn")).await;
+    assert_eq!(text(&output.stdout), "other", "{output:?}");
+    assert_ne!(output.status.code(), Some(0));
+    tag.gone().await;
+}
+
 /// As in a chroot tree below a granted path.
 #[tokio::test]
 async fn foreign_proc_and_sysfs_are_hidden_or_read_only() {

@@ -12,7 +12,7 @@ use outpost_engine::{
     sandbox::{self, HelperCommand, Level, Sandbox},
 };
 
-use crate::{config::ConfigFiles, user_server};
+use crate::{config::ConfigFiles, detached, user_server};
 
 /// The executable that is running now, even if its file was replaced.
 const THIS_PROGRAM: &str = "/proc/self/exe";
@@ -38,6 +38,7 @@ pub(crate) fn confine_command(config: Option<&Path>) -> HelperCommand {
     let config = ConfigFiles::new(config.map(Path::to_owned), |name| std::env::var_os(name));
     let mut own_paths = config.own_paths();
     own_paths.extend(user_server::own_path());
+    own_paths.extend(detached::own_path());
     HelperCommand {
         program: PathBuf::from(THIS_PROGRAM),
         args: vec![CONFINE.to_owned()],

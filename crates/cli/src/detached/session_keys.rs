@@ -13,6 +13,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use outpost_client::public_address;
+use outpost_engine::sandbox::{Access, planning::OwnPath};
 use serde::{Deserialize, Serialize};
 
 /// The stored keys of this user: a file for each process, named like it.
@@ -42,6 +43,16 @@ impl SessionKeys {
         Self::in_state(variable("XDG_STATE_HOME"), variable("HOME")).context(
             "cannot locate the keys of detached work: HOME is not set; set it, or XDG_STATE_HOME",
         )
+    }
+
+    /// The directory of the keys, if there are any, as a path that confined processes must not see.
+    pub(super) fn own_path() -> Option<OwnPath> {
+        let path = Self::of_user().ok()?.directory;
+        path.is_dir().then_some(OwnPath {
+            path,
+            access: Access::Deny,
+            creates: false,
+        })
     }
 
     /// In the state directory, see <https://specifications.freedesktop.org/basedir-spec/>.
