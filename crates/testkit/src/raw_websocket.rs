@@ -18,6 +18,10 @@ impl RawWebSocket {
     pub async fn connect(address: &str) -> Self {
         let socket = TcpStream::connect(address).await;
         let mut socket = socket.unwrap_or_else(|error| panic!("{address}: {error}"));
+        // Header and payload are written separately.
+        socket
+            .set_nodelay(true)
+            .unwrap_or_else(|error| panic!("{address}: {error}"));
         let lines = [&["GET / HTTP/1.1", "Host: localhost"], UPGRADE, &["", ""]].concat();
         let request = lines.join("\r\n");
         let upgrade = async {
