@@ -93,14 +93,16 @@ impl TestTag {
             let bytes = fs::read(format!("/proc/{pid}/{file}"));
             bytes.is_ok_and(|bytes| bytes.windows(tag.len()).any(|part| part == tag))
         };
-        // It inherits the name of the server's program, but belongs to no test.
-        let is_subreaper = || {
+        // Subreapers and sandbox helpers, such as the watcher of placeholders, inherit the name of the
+        // server's program, but belong to no test.
+        let is_helper = || {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.split(|byte| *byte == 0).nth(1) == Some(b"subreaper")
+            let argument = line.split(|byte| *byte == 0).nth(1);
+            argument == Some(b"subreaper") || argument == Some(b"confine")
         };
         let is_alive = || stat(pid).is_some_and(|fields| !matches!(&*fields[0], "Z" | "X"));
         pid != std::process::id() as i32
-            && (carries("environ") || (carries("cmdline") && !is_subreaper()))
+            && (carries("environ") || (carries("cmdline") && !is_helper()))
             && is_alive()
     }
 }
