@@ -183,7 +183,7 @@ impl SpawnWorker {
         }
         match result {
             Ok(pid) => {
-                let tree = Tree::Subreaper(SubreaperTree::new(Arc::clone(&reaper)));
+                let tree = Tree::Subreaper(SubreaperTree::new(pid, Arc::clone(&reaper)));
                 Ok((pid, tree, ExitSource::Subreaper(reaper)))
             }
             Err(StartFailure::Child(stage, errno)) => Err(prepared.child_failed(stage, errno)),

@@ -1,12 +1,10 @@
-//! The server's handle on one subreaper, and the process tree that it supervises.
+//! The server's handle on one subreaper.
 
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
@@ -28,7 +26,7 @@ pub(super) struct ReaperSocket {
     /// The subreaper holds the other end.
     fd: OwnedFd,
     /// The subreaper's pid, once it has reported it.
-    pid: OnceLock<Pid>,
+    pub(super) pid: OnceLock<Pid>,
 }
 
 impl ReaperSocket {
@@ -55,11 +53,21 @@ impl AsFd for ReaperSocket {
 /// [`ExitWatch`](crate::ExitWatch). When its socket closes the subreaper kills its tree.
 #[derive(Debug)]
 pub(crate) struct ReaperHandle {
-    socket: Arc<ReaperSocket>,
+    pub(super) socket: Arc<ReaperSocket>,
     /// Keeps the factory running while one of its subreapers is.
-    pool: Arc<ReaperPool>,
+    pub(super) pool: Arc<ReaperPool>,
     /// The subreaper is ready for another program.
     reusable: AtomicBool,
+    /// The reports that were left when the subreaper was gone.
+    last: OnceLock<LastReports>,
+}
+
+/// The reports that a subreaper left behind.
+#[derive(Debug, Default)]
+pub(super) struct LastReports {
+    exit: Option<Exit>,
+    /// No process of the tree was left.
+    pub(super) tree_gone: bool,
 }
 
 /// Why a subreaper started no program.
@@ -86,6 +94,7 @@ impl ReaperHandle {
             socket,
             pool,
             reusable: AtomicBool::new(false),
+            last: OnceLock::new(),
         }
     }
 
@@ -125,7 +134,7 @@ impl ReaperHandle {
                 Err(StartFailure::Child(stage, errno))
             }
             None if !delivered => Err(StartFailure::NotDelivered(None)),
-            Some(Report::Exited { .. } | Report::Ready { .. }) | None => {
+            Some(Report::Exited { .. } | Report::Ready { .. } | Report::TreeGone) | None => {
                 Err(StartFailure::ReaperDied)
             }
         }
@@ -135,41 +144,68 @@ impl ReaperHandle {
     pub(crate) fn kill(&self) {
         // If it was not forked yet, it reads the end of the socket instead of the request.
         let _ = rustix::net::shutdown(&*self.socket, Shutdown::Write);
-        let Some(pid) = self.socket.pid.get() else {
-            return;
-        };
-        if let Ok(pidfd) = rustix::process::pidfd_open(*pid, PidfdFlags::empty())
+        self.signal_reaper(Signal::KILL);
+    }
+
+    /// Sends a signal to the subreaper itself, if its pid is known.
+    fn signal_reaper(&self, signal: Signal) {
+        if let Some(pid) = self.socket.pid.get()
+            && let Ok(pidfd) = rustix::process::pidfd_open(*pid, PidfdFlags::empty())
             && !self.is_gone()
         {
             // It was alive after the pidfd was opened, so its pid was not reused before.
-            let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
+            let _ = rustix::process::pidfd_send_signal(&pidfd, signal);
         }
     }
 
     /// Returns how the leader exited, and `None` while it runs. Repeated calls return the same.
     pub(crate) fn exit_status(&self) -> Option<Exit> {
-        let reported = || match self.peek_report() {
-            Some(Report::Exited { exit, .. }) => Some(exit),
-            _ => None,
-        };
-        // If the subreaper is gone, its report may have arrived between the two calls.
-        let lost = || reported().unwrap_or(Exit::Lost);
-        reported().or_else(|| self.is_gone().then(lost))
+        if let Some(Report::Exited { exit, .. }) = self.peek_report() {
+            return Some(exit);
+        }
+        // If the subreaper is gone, its report may have arrived after the call above.
+        let last = || self.last_reports().exit.unwrap_or(Exit::Lost);
+        self.is_gone().then(last)
+    }
+
+    /// Takes the reports that the subreaper left. Only after it is gone: a report that is consumed
+    /// earlier would not wake the task that waits for the exit.
+    pub(super) fn last_reports(&self) -> &LastReports {
+        self.last.get_or_init(|| {
+            let mut last = LastReports::default();
+            loop {
+                match message::receive(&*self.socket, RecvFlags::empty()) {
+                    Ok(Some(Report::Exited { exit, alone })) => {
+                        last.exit = Some(exit);
+                        last.tree_gone |= alone;
+                    }
+                    Ok(Some(Report::TreeGone)) => last.tree_gone = true,
+                    Ok(_) | Err(Errno::CONNRESET) => {}
+                    Err(_) => return last,
+                }
+            }
+        })
+    }
+
+    /// Continues the subreaper and the factory, in case another process has stopped them.
+    pub(super) fn resume(&self) {
+        self.pool.resume_factory();
+        self.signal_reaper(Signal::CONT);
     }
 
     /// Whether the leader has exited and left no descendants.
-    fn exited_alone(&self) -> bool {
+    pub(super) fn exited_alone(&self) -> bool {
         matches!(self.peek_report(), Some(Report::Exited { alone: true, .. }))
     }
 
     /// Whether the subreaper is gone. Its tree is then gone too, or being killed by the factory.
-    fn is_gone(&self) -> bool {
+    pub(super) fn is_gone(&self) -> bool {
         self.socket.is_closed()
     }
 
     /// Marks the subreaper as reusable, after the leader exited alone and its pid is no longer
     /// needed. Takes effect when the last reference to this handle is dropped.
-    fn set_reusable(&self) {
+    pub(super) fn set_reusable(&self) {
         if self.send(ControlMessage::Reap).is_ok() {
             // Consume the exit report, which was only peeked at so far.
             let _ = message::receive::<Report>(&*self.socket, RecvFlags::empty());
@@ -178,14 +214,14 @@ impl ReaperHandle {
     }
 
     /// Gives up the tree without killing it. Its processes are killed when the spawner ends.
-    fn abandon(&self) {
+    pub(super) fn abandon(&self) {
         if !self.is_gone() && self.send(ControlMessage::Reap).is_ok() {
             self.pool.abandoned.lock().push(Arc::clone(&self.socket));
         }
     }
 
     /// Sends a message. Succeeds if the subreaper is gone, because then nothing is left to do.
-    fn send(&self, message: ControlMessage) -> Result<(), Errno> {
+    pub(super) fn send(&self, message: ControlMessage) -> Result<(), Errno> {
         match message::send(&*self.socket, &message) {
             Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => Ok(()),
             // The socket is full with hundreds of messages, so the subreaper was stopped. If it
@@ -258,72 +294,5 @@ impl Drop for ReaperHandle {
 impl AsRawFd for ReaperHandle {
     fn as_raw_fd(&self) -> RawFd {
         self.socket.fd.as_raw_fd()
-    }
-}
-
-/// The server's side of a supervised tree.
-#[derive(Debug)]
-pub(crate) struct SubreaperTree {
-    /// `None` once the tree is gone, so that an ended tree holds no descriptor.
-    reaper: Mutex<Option<Arc<ReaperHandle>>>,
-}
-
-impl SubreaperTree {
-    pub(crate) fn new(reaper: Arc<ReaperHandle>) -> Self {
-        Self {
-            reaper: Mutex::new(Some(reaper)),
-        }
-    }
-
-    /// Sends a message, unless the tree is gone.
-    pub(crate) fn send(&self, message: ControlMessage) -> io::Result<()> {
-        if let Some(reaper) = &*self.reaper.lock() {
-            reaper.send(message)?;
-        }
-        Ok(())
-    }
-
-    /// Whether a process of the tree is left. With `unreaped`, a leader that has exited alone does
-    /// not count.
-    pub(crate) fn is_alive(&self, unreaped: bool) -> bool {
-        self.release_if_empty();
-        let slot = self.reaper.lock();
-        slot.as_ref()
-            .is_some_and(|reaper| !(unreaped && reaper.exited_alone()))
-    }
-
-    /// Whether the leader's pid cannot have been reused. If the subreaper was killed, the factory
-    /// reaps the leader.
-    pub(crate) fn leader_is_ours(&self) -> bool {
-        let reaper = self.reaper.lock();
-        reaper.as_ref().is_some_and(|reaper| !reaper.is_gone())
-    }
-
-    /// Lets the subreaper reap the leader. If the tree is empty the subreaper can be reused.
-    pub(crate) fn reap_leader(&self) {
-        let mut slot = self.reaper.lock();
-        let Some(reaper) = &*slot else { return };
-        if reaper.exited_alone() {
-            reaper.set_reusable();
-            *slot = None;
-        } else {
-            // If this fails, the zombie stays until the handle is dropped.
-            let _ = reaper.send(ControlMessage::Reap);
-        }
-    }
-
-    pub(crate) fn release_if_empty(&self) {
-        let mut slot = self.reaper.lock();
-        if slot.as_ref().is_some_and(|reaper| reaper.is_gone()) {
-            *slot = None;
-        }
-    }
-}
-
-impl Drop for SubreaperTree {
-    fn drop(&mut self) {
-        if let Some(reaper) = self.reaper.get_mut().take() {
-            reaper.abandon();
-        }
     }
 }

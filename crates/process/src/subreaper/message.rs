@@ -59,6 +59,9 @@ pub(crate) enum Report {
     Ready {
         pid: i32,
     },
+    /// The last message of a subreaper whose program left descendants: all of them are gone. If the
+    /// socket ends without it, the subreaper was killed.
+    TreeGone,
 }
 
 /// Sends a [`ControlMessage`] or [`Report`]. Never blocks and does not allocate.
@@ -189,6 +192,7 @@ mod tests {
             exited(Exit::Signal(9)),
             exited(Exit::Lost),
             Report::Ready { pid: i32::MAX },
+            Report::TreeGone,
         ] {
             assert_eq!(round_trip(&report), Some(report));
         }

@@ -21,8 +21,8 @@
 //! - in the factory: [`factory`]
 //! - in a subreaper: [`reaper`], its main loop; [`descendants`] enumerates processes, [`tree_killer`]
 //!   kills them
-//! - in the server: [`pool`], the factory's handle and idle subreapers; [`handle`], one subreaper and
-//!   its tree
+//! - in the server: [`pool`], the factory's handle and idle subreapers; [`handle`], one subreaper;
+//!   [`supervised_tree`], its tree
 //! - between them: [`socket`], [`message`]
 
 mod descendants;
@@ -32,6 +32,7 @@ mod message;
 mod pool;
 mod reaper;
 mod socket;
+mod supervised_tree;
 mod tree_killer;
 
 use std::io::{self, Write};
@@ -39,10 +40,12 @@ use std::process::ExitCode;
 
 use rustix::net::SocketType;
 
-pub(crate) use handle::{ReaperHandle, StartFailure, SubreaperTree};
+pub(crate) use handle::{ReaperHandle, StartFailure};
 pub(crate) use message::{ControlMessage, StartRequest};
 pub use pool::ReaperCommand;
 pub(crate) use pool::ReaperPool;
+
+pub(crate) use supervised_tree::SubreaperTree;
 
 use factory::ReaperFactory;
 

@@ -1,5 +1,6 @@
 //! The server's pool of subreapers and its handle on the factory.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -12,7 +13,7 @@ use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Signal, WaitIdOptions};
+use rustix::process::{Pid, Signal, WaitIdOptions};
 
 use super::handle::{ReaperHandle, ReaperSocket, StartFailure};
 use super::message::StartRequest;
@@ -24,6 +25,7 @@ use crate::sys::child_slot::ChildSlot;
 use crate::sys::mask;
 use crate::sys::signal_reset::SignalReset;
 use crate::sys::stack::ChildStack;
+use crate::tree::proc_stat::{self, ProcStat};
 
 /// How long the first subreaper may take to prove that this mechanism works here.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -68,6 +70,7 @@ struct FactoryProcess {
     /// When this closes, the factory exits with its last subreaper.
     socket: OwnedFd,
     pidfd: OwnedFd,
+    pid: Pid,
 }
 
 /// The started program did not behave like a subreaper, or did not respond.
@@ -148,6 +151,34 @@ impl ReaperPool {
         }
     }
 
+    /// Finds the processes that the factory has inherited from killed subreapers, and opens their
+    /// pidfds.
+    pub(super) fn inherited_by_factory(&self) -> Vec<OwnedFd> {
+        let factory = self.factory.lock();
+        let Some(FactoryProcess { pid, .. }) = &*factory else {
+            return Vec::new();
+        };
+        let mut members: HashSet<i32> = HashSet::new();
+        let mut found = Vec::new();
+        let all = proc_stat::read_all();
+        loop {
+            let before = found.len();
+            for stat in &all {
+                let own = stat.pid.as_raw_nonzero().get();
+                let inherited =
+                    stat.parent == pid.as_raw_nonzero().get() && !is_subreaper(stat.pid);
+                if (inherited || members.contains(&stat.parent)) && members.insert(own) {
+                    found.push(*stat);
+                }
+            }
+            if found.len() == before {
+                break;
+            }
+        }
+        let alive = found.iter().filter(|stat| !stat.zombie);
+        alive.filter_map(ProcStat::open_pidfd).collect()
+    }
+
     fn start_factory(&self) -> io::Result<FactoryProcess> {
         let (ours, theirs) = socket::pair()?;
         // Above 2, so that `dup3` to 0, 1 and 2 does not overwrite it.
@@ -162,6 +193,7 @@ impl ReaperPool {
         Ok(FactoryProcess {
             socket: ours,
             pidfd: started.pidfd,
+            pid: started.pid,
         })
     }
 
@@ -194,7 +226,7 @@ impl ReaperPool {
 
 impl Drop for ReaperPool {
     fn drop(&mut self) {
-        let Some(FactoryProcess { socket, pidfd }) = self.factory.lock().take() else {
+        let Some(FactoryProcess { socket, pidfd, .. }) = self.factory.lock().take() else {
             return;
         };
         drop(socket);
@@ -205,6 +237,12 @@ impl Drop for ReaperPool {
         let _ = rustix::event::poll(&mut exited, Some(&timeout));
         exit::wait_pidfd(&pidfd, WaitIdOptions::NOHANG);
     }
+}
+
+/// Whether a child of the factory is a subreaper, which has the factory's name at first.
+fn is_subreaper(pid: Pid) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    name.is_ok_and(|name| matches!(name.trim_end(), "subreaper" | "reaper-factory"))
 }
 
 fn open_null() -> io::Result<OwnedFd> {

@@ -71,6 +71,9 @@ pub(super) fn run(server: OwnedFd, features: HostFeatures) {
             && let Some(leader) = Pid::from_raw(pid)
             && !reaper.supervise(leader)
         {
+            if let Some(server) = &reaper.server {
+                let _ = message::send(server, &Report::TreeGone);
+            }
             return;
         }
     }

@@ -104,9 +104,23 @@ fn kill_all(leader: Pid) -> io::Result<()> {
     Ok(result?)
 }
 
-fn is_running(pidfd: &OwnedFd) -> bool {
+/// Whether the process of a pidfd has not exited.
+pub(crate) fn is_running(pidfd: &OwnedFd) -> bool {
     let mut exited = [PollFd::new(pidfd, PollFlags::IN)];
     rustix::event::poll(&mut exited, Some(&Timespec::default())) == Ok(0)
+}
+
+/// Opens pidfds of the processes of a tree with these leaders, which were alive until now.
+pub(crate) fn tree_pidfds(leaders: impl IntoIterator<Item = Pid>) -> Vec<OwnedFd> {
+    let leaders = leaders.into_iter().map(|pid| pid.as_raw_nonzero().get());
+    let leaders: HashSet<i32> = leaders.collect();
+    let mut tree = TreeMembers {
+        members: leaders.clone(),
+        led: leaders,
+    };
+    let members = tree.find(&proc_stat::read_all());
+    let running = members.iter().filter(|member| !member.zombie);
+    running.filter_map(ProcStat::open_pidfd).collect()
 }
 
 /// Recognizes the members of a tree in snapshots of `/proc`.

@@ -25,6 +25,7 @@ pub use cgroup_root::unescape_mountinfo;
 pub use factory::TreeChoice;
 pub(crate) use factory::{NewTree, TreeFactory};
 use group::Group;
+pub(crate) use group::{is_running, tree_pidfds};
 
 /// The process tree of one child.
 ///
@@ -53,7 +54,7 @@ impl Tree {
         }
         match self {
             Tree::Cgroup(cgroup) => cgroup.kill(),
-            Tree::Subreaper(tree) => tree.send(ControlMessage::Kill),
+            Tree::Subreaper(tree) => tree.kill(),
             Tree::Group(_) => Ok(()),
         }
     }

@@ -14,7 +14,8 @@ async fn child_that_kills_its_subreaper_dies_with_its_tree() {
     let (number, subreaper) = (pid(&child), reaper_of(&child));
     write_all(child.stdin.as_ref().expect("there is input"), b"\n").await;
     assert_eq!(within("the exit", child.exit.wait()).await, Exit::Lost);
-    assert!(!child.control.has_leftovers());
+    let control = child.control.clone();
+    eventually("the end of all", || !control.has_leftovers()).await;
     for gone_with_it in [subreaper, number, other] {
         gone(gone_with_it).await;
     }
@@ -36,6 +37,48 @@ async fn child_that_stops_its_subreaper_can_be_killed() {
     expect(&mut child.outputs[0], "done").await;
     child.control.kill_tree().expect("it is killed");
     assert_eq!(within("the exit", child.exit.wait()).await, Exit::Signal(9));
+}
+
+/// Starts a program that does this to its subreaper `$R` and the factory `$F`, with processes in and
+/// outside its session. Returns their pids.
+async fn start_attack(spawner: &outpost_process::Spawner, attack: &str) -> (Started, Vec<i32>) {
+    let script = format!(
+        "R=$PPID; F=$(cut -d' ' -f4 /proc/$R/stat); setsid sleep 1000 & echo child $!; \
+         {attack}; echo attacked $$; sleep 1000"
+    );
+    let mut child = start(spawner, sh(&script, PIPES)).await;
+    // The output ends early if the factory kills it at once.
+    let attacked = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("attacked ");
+    let text = within("the attack", read_until(&mut child.outputs[0], attacked)).await;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let other = text.split("child ").nth(1).expect("a child");
+    let other = other.split_whitespace().next().expect("a number");
+    let pids = vec![pid(&child), other.parse().expect("a number")];
+    (child, pids)
+}
+
+#[tokio::test]
+async fn end_is_seen_when_supervision_is_attacked() {
+    for attack in [
+        "kill -STOP $R",
+        "kill -STOP $F $R",
+        "kill -KILL $R",
+        "kill -STOP $F; kill -KILL $R",
+        "kill -KILL $F $R",
+    ] {
+        let spawner = spawner();
+        let (mut child, pids) = start_attack(&spawner, attack).await;
+        child.control.kill_tree().expect("it is killed");
+        within("the exit", child.exit.wait()).await;
+        child.exit.reap();
+        let control = child.control.clone();
+        eventually(attack, || !control.has_leftovers()).await;
+        for left in pids {
+            assert!(!is_running(left), "{attack}: {left} is reported as gone");
+        }
+        let finished = run(&spawner, sh("exit 3", PIPES)).await;
+        assert_eq!(finished.exit, Exit::Code(3), "{attack}");
+    }
 }
 
 #[tokio::test]
