@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use outpost_testkit::{Server, Transport, sh};
+use outpost_testkit::{Server, Transport, deadline, sh};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -63,8 +63,11 @@ async fn next_server_ends_what_is_left_and_names_it() {
         list["endedAtStart"],
         json!([{"pid": pid, "command": "sleep 1234"}])
     );
-    let log = second.stderr();
-    assert!(log.contains("ended what a dead server left"), "{log}");
+    deadline::poll_until("what was ended in the log", || {
+        let log = second.stderr();
+        log.contains("ended what a dead server left").then_some(())
+    })
+    .await;
     let on = format!("unix://{}", second.socket_path().display());
     let ps = outpost().run(&["ps", "--on", &on]).await;
     assert!(

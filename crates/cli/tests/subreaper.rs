@@ -43,7 +43,11 @@ async fn tree_kind_is_reported() {
         let client = server.client().await;
         let info = client.call("environment/info", json!({})).await;
         assert_eq!(info["processTrees"], kind);
-        assert!(server.stderr().contains(&format!("trees={kind}")));
+        let logged = format!("trees={kind}");
+        deadline::poll_until("the kind in the log", || {
+            server.stderr().contains(&logged).then_some(())
+        })
+        .await;
         assert_eq!(helpers(&server).is_empty(), kind == "group");
     }
 }
