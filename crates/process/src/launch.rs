@@ -169,17 +169,21 @@ impl SpawnWorker {
     ) -> Result<Running, SpawnError> {
         let request = StartRequest::new(&prepared.program);
         let request = request.ok_or_else(|| prepared.child_failed(Stage::Execute, libc::E2BIG))?;
+        let canceled = || prepared.child_failed(Stage::Clone, libc::ECANCELED);
         let mut reaper = Arc::new(reaper);
-        progress.via_reaper(&reaper);
+        if !progress.via_reaper(&reaper) {
+            return Err(canceled());
+        }
         let mut result = reaper.start(&request, fds, None);
         if let Err(StartFailure::NotDelivered(_)) = result {
             // The spare subreaper was killed in the meantime, or could not be forked then.
             if let NewTree::ViaSubreaper(another) = self.create_tree(prepared)? {
                 reaper = Arc::new(another);
             }
-            if progress.via_reaper(&reaper) {
-                result = reaper.start(&request, fds, None);
+            if !progress.via_reaper(&reaper) {
+                return Err(canceled());
             }
+            result = reaper.start(&request, fds, None);
         }
         match result {
             Ok(pid) => {
@@ -221,8 +225,21 @@ mod tests {
     use crate::command::Command;
     use crate::exit::{Exit, wait_pidfd};
     use crate::spawner::SpawnerOptions;
+    use crate::start_progress::AbandonOnDrop;
     use crate::sys::child_setup::CloseMode;
     use crate::tree::TreeChoice;
+
+    fn command(argv: &[&str]) -> Prepared {
+        let prepared = Prepared::new(Command {
+            argv: argv.iter().map(OsString::from).collect(),
+            arg0: None,
+            cwd: "/".into(),
+            env: Vec::new(),
+            stdio: Stdio::Pipes { stdin: false },
+            wrapper: None,
+        });
+        prepared.expect("the command is valid")
+    }
 
     /// Lists the open descriptors of a child that is started with these features.
     fn open_in_child(legacy_clone: bool, close_mode: CloseMode) -> String {
@@ -237,19 +254,8 @@ mod tests {
         let inherited = rustix::io::dup(context.null()).expect("dup");
         let queue = Arc::new(Queue::default());
         let mut launcher = SpawnWorker::new(Arc::new(context), queue).expect("create a launcher");
-        let prepared = Prepared::new(Command {
-            argv: ["ls", "/proc/self/fd"].map(OsString::from).into(),
-            arg0: None,
-            cwd: "/".into(),
-            env: Vec::new(),
-            stdio: Stdio::Pipes { stdin: false },
-            wrapper: None,
-        });
         let mut spawned = launcher
-            .launch(
-                &prepared.expect("the command is valid"),
-                &StartProgress::new(),
-            )
+            .launch(&command(&["ls", "/proc/self/fd"]), &StartProgress::new())
             .expect("the program starts");
         drop(inherited);
 
@@ -263,6 +269,23 @@ mod tests {
         let mut stdout = std::fs::File::from(Arc::into_inner(stdout).expect("not shared"));
         stdout.read_to_string(&mut text).expect("read stdout");
         text
+    }
+
+    #[test]
+    fn start_abandoned_before_clone_does_not_run_program() {
+        let options = SpawnerOptions {
+            trees: TreeChoice::Group,
+            ..SpawnerOptions::default()
+        };
+        let context = SpawnContext::detect(&options).expect("detect host features");
+        let queue = Arc::new(Queue::default());
+        let mut launcher = SpawnWorker::new(Arc::new(context), queue).expect("create a launcher");
+        let progress = Arc::new(StartProgress::new());
+        assert!(progress.begin());
+        drop(AbandonOnDrop(Arc::clone(&progress)));
+        let launched = launcher.launch(&command(&["true"]), &progress);
+        let error = launched.expect_err("the start is canceled");
+        assert_eq!(error.raw_os_error(), Some(libc::ECANCELED));
     }
 
     #[test]

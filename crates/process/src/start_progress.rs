@@ -24,8 +24,6 @@ struct State {
     since: Option<Instant>,
     /// The subreaper that starts the child, if one does.
     reaper: Option<Arc<ReaperHandle>>,
-    /// No task waits for the start any more.
-    abandoned: bool,
 }
 
 impl StartProgress {
@@ -40,14 +38,19 @@ impl StartProgress {
     pub(crate) fn begin(&self) -> bool {
         let mut state = self.state.lock();
         state.since = Some(Instant::now());
-        !state.abandoned
+        self.is_wanted()
     }
 
     /// Declares that this subreaper starts the child. Returns whether the start is still wanted.
     pub(crate) fn via_reaper(&self, reaper: &Arc<ReaperHandle>) -> bool {
         let mut state = self.state.lock();
         state.reaper = Some(Arc::clone(reaper));
-        !state.abandoned
+        self.is_wanted()
+    }
+
+    /// Whether a task still waits for the start.
+    fn is_wanted(&self) -> bool {
+        !self.child.is_abandoned()
     }
 
     pub(crate) fn end(&self) {
@@ -70,7 +73,7 @@ impl StartProgress {
     /// unless the kernel cannot interrupt the child.
     fn abandon(&self) {
         let mut state = self.state.lock();
-        state.abandoned = true;
+        self.child.set_abandoned();
         let reaper = state.reaper.take();
         drop(state);
         self.child.kill();

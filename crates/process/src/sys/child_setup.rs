@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::child_slot::ChildSlot;
 use super::clone::{self, CloneOptions, Cloned, Entry};
+use super::mask;
 use super::signal_reset::SignalReset;
 use super::stack::ChildStack;
 use crate::exit;
@@ -184,6 +185,9 @@ impl<'a> ChildSetup<'a> {
 
     /// Executes the program, or returns the failure.
     fn run(&self) -> Result<Infallible, (Stage, i32)> {
+        if !self.slot.set_running() {
+            return Err((Stage::Group, libc::ECANCELED));
+        }
         self.unshare_files()?;
         set_signals(self.mode.signal_reset.signals, libc::SIG_DFL);
         if self.program.ignore_signals {
@@ -228,7 +232,7 @@ impl<'a> ChildSetup<'a> {
             let result = unsafe { libc::syscall(libc::SYS_chdir, self.cwd) };
             check(Stage::Directory, result)?;
         }
-        unblock_signals();
+        mask::unblock_all();
         self.slot.enter(Stage::Execute);
         Err((Stage::Execute, self.execute()))
     }
@@ -355,22 +359,6 @@ fn set_signals(signals: u64, disposition: libc::sighandler_t) {
             )
         };
     }
-}
-
-fn unblock_signals() {
-    let mask = 0_u64;
-    let none = std::ptr::null_mut::<u64>();
-    let options = libc::SIG_SETMASK;
-    // SAFETY: the mask has the given length; the old one is not returned. Cannot fail.
-    unsafe {
-        libc::syscall(
-            libc::SYS_rt_sigprocmask,
-            options,
-            &raw const mask,
-            none,
-            8_usize,
-        )
-    };
 }
 
 fn check(stage: Stage, result: c_long) -> Step {

@@ -58,7 +58,7 @@ pub(crate) struct CloneOptions<'a> {
 }
 
 /// Clones, and returns when the child has called `execve` or exited. Until then other threads find the
-/// child in `slot`, which must be new.
+/// child in `slot`, which no other child may be using.
 ///
 /// # Safety
 /// `entry` with `argument` must be sound to run in a process that shares this memory while this thread

@@ -1,4 +1,4 @@
-//! The signal mask of a spawner thread.
+//! The signal mask of a spawner thread and of its child.
 #![expect(unsafe_code, reason = "signal sets are filled through libc")]
 
 use std::io;
@@ -51,4 +51,21 @@ pub(crate) fn with_all_blocked<T>(work: impl FnOnce() -> T) -> T {
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
     }
     result
+}
+
+/// Unblocks every signal, in a child before `execve`: makes a system call only.
+pub(super) fn unblock_all() {
+    let mask = 0_u64;
+    let none = ptr::null_mut::<u64>();
+    let options = libc::SIG_SETMASK;
+    // SAFETY: the mask has the given length; the old one is not returned. Cannot fail.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            options,
+            &raw const mask,
+            none,
+            8_usize,
+        )
+    };
 }
