@@ -3,7 +3,7 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::{Sandbox, preflight};
 use crate::planning::{
@@ -23,9 +23,8 @@ impl Sandbox {
         context: &ProcessDirectories<'_>,
     ) -> Result<Plan, PlanError> {
         let own = self.own_paths();
-        let granted = Arc::clone(&self.shared.granted.lock());
         let server = ServerPaths {
-            granted: &granted,
+            granted: &self.shared.granted,
             own: &own,
         };
         let limits = PlanLimits::default();
@@ -67,9 +66,6 @@ impl Sandbox {
 
     /// Records what a plan makes writable, before its process can use it.
     pub(super) fn record_grants(&self, plan: &Plan) {
-        let mut granted = self.shared.granted.lock();
-        if !granted.has_all(plan) {
-            Arc::make_mut(&mut granted).record(plan);
-        }
+        self.shared.granted.lock().record(plan, SystemTime::now());
     }
 }

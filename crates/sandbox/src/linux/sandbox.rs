@@ -67,8 +67,8 @@ pub(super) struct Shared {
     /// what was missing.
     pub(super) support: Mutex<Option<HostSupport>>,
     placeholders: Placeholders,
-    /// Directories that were ever granted for writing. Shared with plans being made.
-    pub(super) granted: Mutex<Arc<GrantedRoots>>,
+    /// Directories that were ever granted for writing.
+    pub(super) granted: Mutex<GrantedRoots>,
     /// The helper's program, if it is known.
     pub(super) program: Option<PathBuf>,
     /// The shared libraries of this program, which the helper needs too.

@@ -5,7 +5,7 @@ use std::{
     fs, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    time::Instant,
+    time::{Duration, Instant, SystemTime},
 };
 
 use rustix::{fs::Access, io::Errno};
@@ -30,6 +30,10 @@ pub trait FileSystemView {
 
     /// Returns who may have created the symbolic link at a path.
     fn link_creator(&self, link: &Path) -> io::Result<LinkCreator>;
+
+    /// Returns when the file at a path was last created, renamed or changed (its `ctime`), without following
+    /// a symbolic link.
+    fn change_time(&self, path: &Path) -> io::Result<SystemTime>;
 
     /// Returns the current time, for the limit of a scan.
     fn now(&self) -> Instant;
@@ -125,6 +129,14 @@ impl FileSystemView for HostFileSystem {
         } else {
             LinkCreator::Owner
         })
+    }
+
+    fn change_time(&self, path: &Path) -> io::Result<SystemTime> {
+        let found = fs::symlink_metadata(path)?;
+        let (seconds, nanoseconds) = (found.ctime().try_into(), found.ctime_nsec().try_into());
+        // A time before 1970 is that of a wrong clock.
+        let since_epoch = Duration::new(seconds.unwrap_or(0), nanoseconds.unwrap_or(0));
+        Ok(SystemTime::UNIX_EPOCH + since_epoch)
     }
 
     fn now(&self) -> Instant {

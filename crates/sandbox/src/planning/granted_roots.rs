@@ -1,19 +1,24 @@
 //! Directories that a server has granted for writing.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use crate::{Access, Origin, Plan};
 
-/// The directories that plans of this server have made writable, also of processes that have ended.
+/// How far the clock of a file system may be behind ours, its granularity included.
+const CLOCK_MARGIN: Duration = Duration::from_secs(2);
+
+/// The directories that plans of this server have made writable, also of processes that have ended, each
+/// with the time of its first grant.
 ///
 /// A process may have planted symbolic links there, which must not decide what the next one is granted.
 /// The record is bounded: beyond the limit, the directory with most entries replaces them.
 #[derive(Clone, Debug)]
 pub struct GrantedRoots {
-    roots: BTreeSet<PathBuf>,
+    roots: BTreeMap<PathBuf, SystemTime>,
     limit: usize,
 }
 
@@ -28,53 +33,57 @@ impl GrantedRoots {
     #[must_use]
     pub fn new(limit: usize) -> Self {
         GrantedRoots {
-            roots: BTreeSet::new(),
+            roots: BTreeMap::new(),
             limit,
         }
     }
 
-    /// Records the writable directories of a plan.
-    pub fn record(&mut self, plan: &Plan) {
+    /// Records the writable directories of a plan, before a process with this plan starts.
+    pub fn record(&mut self, plan: &Plan, now: SystemTime) {
+        let time = now.checked_sub(CLOCK_MARGIN).unwrap_or(now);
         for root in writable(plan) {
-            self.insert(root.to_owned());
+            self.insert(root, time);
         }
     }
 
-    /// Returns whether all writable directories of a plan are recorded.
-    pub(crate) fn has_all(&self, plan: &Plan) -> bool {
-        writable(plan).all(|root| self.has(root))
-    }
-
-    fn has(&self, root: &Path) -> bool {
-        root.ancestors().any(|above| self.roots.contains(above))
-    }
-
-    fn insert(&mut self, root: PathBuf) {
-        if self.has(&root) {
+    fn insert(&mut self, root: &Path, time: SystemTime) {
+        if root.ancestors().any(|above| self.roots.contains_key(above)) {
             return;
         }
-        self.roots.retain(|below| !below.starts_with(&root));
-        self.roots.insert(root);
-        if self.roots.len() > self.limit {
-            self.merge();
-        }
+        // Directories in this one keep their earlier times.
+        self.roots.insert(root.to_owned(), time);
+        while self.roots.len() > self.limit && self.merge() {}
     }
 
-    /// Replaces the directories with the most common parent by that parent.
-    fn merge(&mut self) {
+    /// Replaces all directories in the most common parent by that parent, with the earliest time of them.
+    fn merge(&mut self) -> bool {
         let mut counts: BTreeMap<&Path, usize> = BTreeMap::new();
-        for parent in self.roots.iter().filter_map(|root| root.parent()) {
+        for parent in self.roots.keys().filter_map(|root| root.parent()) {
             *counts.entry(parent).or_default() += 1;
         }
         let most = counts.into_iter().max_by_key(|(_, count)| *count);
-        if let Some((parent, _)) = most {
-            self.insert(parent.to_owned());
-        }
+        let Some(parent) = most.map(|(parent, _)| parent.to_owned()) else {
+            return false;
+        };
+        let mut earliest = None;
+        self.roots.retain(|root, time| {
+            let is_merged = root.starts_with(&parent);
+            if is_merged {
+                earliest = Some(earliest.map_or(*time, |earliest| (*time).min(earliest)));
+            }
+            !is_merged
+        });
+        self.roots.extend(earliest.map(|time| (parent, time)));
+        true
     }
 
-    /// Returns whether a process may have changed what is at a path.
-    pub(super) fn has_above(&self, path: &Path) -> bool {
-        path.parent().is_some_and(|parent| self.has(parent))
+    /// Returns since when a process may have changed what is at a path, if one may have.
+    pub(super) fn first_grant_above(&self, path: &Path) -> Option<SystemTime> {
+        let above = path.ancestors().skip(1);
+        above
+            .filter_map(|above| self.roots.get(above))
+            .min()
+            .copied()
     }
 }
 
@@ -90,19 +99,42 @@ fn writable(plan: &Plan) -> impl Iterator<Item = &Path> {
 mod tests {
     use super::*;
 
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    fn first_grant(granted: &GrantedRoots, path: &str) -> Option<SystemTime> {
+        granted.first_grant_above(Path::new(path))
+    }
+
     #[test]
     fn record_is_bounded_and_forgets_nothing() {
         let mut granted = GrantedRoots::new(3);
-        for root in ["/srv/a", "/tmp/1", "/srv/a/b", "/tmp/2", "/tmp/3"] {
-            granted.insert(root.into());
+        let roots = ["/srv/a", "/tmp/1", "/srv/a/b", "/tmp/2", "/tmp/3"];
+        for (root, time) in roots.into_iter().zip(1..) {
+            granted.insert(Path::new(root), at(time));
         }
         assert!(granted.roots.len() <= 3);
-        for below in ["/srv/a/x", "/srv/a/b/x", "/tmp/1/x", "/tmp/2/x", "/tmp/3/x"] {
-            assert!(granted.has_above(Path::new(below)), "{below}");
+        for below in ["/srv/a/x", "/srv/a/b/x"] {
+            assert_eq!(first_grant(&granted, below), Some(at(1)), "{below}");
+        }
+        // Merged, with the earliest time.
+        for below in ["/tmp/1/x", "/tmp/2/x", "/tmp/3/x", "/tmp/4"] {
+            assert_eq!(first_grant(&granted, below), Some(at(2)), "{below}");
         }
         // The root itself can't be replaced from below.
-        assert!(!granted.has_above(Path::new("/srv/a")));
-        assert!(!granted.has_above(Path::new("/srv/b/x")));
-        assert!(granted.has_above(Path::new("/tmp/4")), "merged");
+        assert_eq!(first_grant(&granted, "/srv/a"), None);
+        assert_eq!(first_grant(&granted, "/srv/b/x"), None);
+    }
+
+    #[test]
+    fn later_grant_of_a_directory_above_keeps_earlier_times() {
+        let mut granted = GrantedRoots::default();
+        for (root, time) in [("/ws", 1), ("/", 2), ("/ws", 3), ("/srv", 4)] {
+            granted.insert(Path::new(root), at(time));
+        }
+        assert_eq!(first_grant(&granted, "/ws/link"), Some(at(1)));
+        assert_eq!(first_grant(&granted, "/srv/link"), Some(at(2)));
+        assert_eq!(granted.roots.len(), 2);
     }
 }

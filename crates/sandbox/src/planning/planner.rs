@@ -1,5 +1,6 @@
 //! Builds the plan.
 
+mod link_check;
 mod own_paths;
 
 pub use own_paths::OwnPath;
@@ -9,6 +10,8 @@ use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
 };
+
+use parking_lot::Mutex;
 
 use super::{
     FileSystemView, GrantedRoots, LinkCreator, PlanError,
@@ -40,8 +43,9 @@ pub struct ProcessDirectories<'a> {
 /// The properties of the server that matter for every plan.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerPaths<'a> {
-    /// Directories that earlier plans made writable.
-    pub granted: &'a GrantedRoots,
+    /// Directories that earlier plans made writable. Read after links were followed, so that the record of
+    /// a process that planted one is seen.
+    pub granted: &'a Mutex<GrantedRoots>,
     /// Paths of Outpost itself.
     pub own: &'a [OwnPath],
 }
@@ -300,24 +304,6 @@ impl Planner<'_> {
         let covering = self.table.covering(path);
         let is_unseen = covering.is_none_or(|rule| rule.access == Access::Deny);
         (matched || is_unseen) && !self.table.has_below(path)
-    }
-
-    /// Rejects links that a confined process could replace, in this plan or an earlier one: the next process
-    /// would be granted another path.
-    fn check_links(&mut self, granted: &GrantedRoots) -> Result<(), PlanError> {
-        for (link, path) in std::mem::take(&mut self.checked_links) {
-            if self.table.is_writable(&link) {
-                return Err(PlanError::LinkInWritable { link, path });
-            }
-            match self.creator(&link)? {
-                LinkCreator::OurUser if granted.has_above(&link) => {
-                    return Err(PlanError::LinkInGranted { link, path });
-                }
-                LinkCreator::OtherUser => return Err(PlanError::OtherUsersLink { link, path }),
-                LinkCreator::OurUser | LinkCreator::Owner => {}
-            }
-        }
-        Ok(())
     }
 
     /// Adds rules for entries behind closed directories.

@@ -136,7 +136,9 @@ fn answer(
     let Some(path) = path else {
         return sys::connect(&socket, &address).map(|()| Reply::Done);
     };
-    let file = bound.lock().find(&path.open()?)?;
+    // Not under the lock, because the file system may not answer.
+    let found = path.open()?;
+    let file = bound.lock().find(&found)?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     sys::connect(&socket, &UnixAddress::encode(&path)).map(|()| Reply::Done)
 }

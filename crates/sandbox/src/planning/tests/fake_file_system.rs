@@ -6,7 +6,7 @@ use std::{
     ffi::OsString,
     io,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use super::super::{FileSystemView, LinkCreator, PathKind};
@@ -26,6 +26,8 @@ pub(super) struct FakeFileSystem {
     ours: Vec<PathBuf>,
     /// Links that another user created.
     foreign: Vec<PathBuf>,
+    /// Paths that were changed when the epoch began, unlike all others, which were changed now.
+    old: Vec<PathBuf>,
     clock: Clock,
 }
 
@@ -86,6 +88,11 @@ impl FakeFileSystem {
 
     pub(super) fn foreign(mut self, link: &str) -> Self {
         self.foreign.push(link.into());
+        self
+    }
+
+    pub(super) fn old(mut self, paths: &[&str]) -> Self {
+        self.old.extend(paths.iter().map(PathBuf::from));
         self
     }
 
@@ -157,6 +164,14 @@ impl FileSystemView for FakeFileSystem {
             (true, _) => LinkCreator::OtherUser,
             (false, true) => LinkCreator::Owner,
             (false, false) => LinkCreator::OurUser,
+        })
+    }
+
+    fn change_time(&self, path: &Path) -> io::Result<SystemTime> {
+        Ok(if self.old.iter().any(|old| old == path) {
+            SystemTime::UNIX_EPOCH
+        } else {
+            SystemTime::now()
         })
     }
 

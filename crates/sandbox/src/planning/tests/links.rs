@@ -1,5 +1,7 @@
 //! Paths through symbolic links.
 
+use std::time::SystemTime;
+
 use super::*;
 
 #[test]
@@ -80,7 +82,8 @@ fn planned_after(
     policy: &Policy,
 ) -> Result<Plan, PlanError> {
     let mut granted = GrantedRoots::default();
-    granted.record(&planned(tree, earlier));
+    granted.record(&planned(tree, earlier), SystemTime::now());
+    let granted = Mutex::new(granted);
     let server = ServerPaths {
         granted: &granted,
         own: &[],
@@ -116,6 +119,44 @@ fn link_in_an_earlier_grant_is_rejected() {
         let granted = planned_after(&tree, &earlier, &policy(vec![write(path)]));
         assert!(granted.is_ok(), "{granted:?}");
     }
+}
+
+#[test]
+fn link_from_before_the_first_grant_is_followed() {
+    let tree = "/bin>/opt/bin /opt/bin/ /me/src/link>/srv /srv/ /ws/ /tmp/link>/srv";
+    let earlier = Policy {
+        file_system: FileSystem::Unrestricted,
+        ..policy(Vec::new())
+    };
+    let old = ["/bin", "/me", "/me/src", "/me/src/link"];
+    let tree = FakeFileSystem::new(tree).old(&old);
+    for path in ["/bin", "/me/src/link"] {
+        let granted = planned_after(&tree, &earlier, &policy(vec![write(path)]));
+        assert!(granted.is_ok(), "{path}: {granted:?}");
+    }
+    let planted = planned_after(&tree, &earlier, &policy(vec![write("/tmp/link")]));
+    assert!(matches!(planted, Err(PlanError::LinkInGranted { .. })));
+}
+
+/// A process can rename a directory with an old link in it.
+#[test]
+fn old_link_in_a_renamed_directory_is_rejected() {
+    let earlier = policy(vec![read("/"), write("/ws")]);
+    let next = policy(vec![write("/ws/a/b/link")]);
+    let tree = || FakeFileSystem::new("/ws/a/b/link>/srv /srv/");
+    let renamed = [
+        tree().old(&["/ws/a/b/link", "/ws/a/b"]),
+        tree().old(&["/ws/a/b/link", "/ws/a"]),
+        tree().old(&["/ws/a/b", "/ws/a"]),
+    ];
+    for tree in renamed {
+        let planted = planned_after(&tree, &earlier, &next);
+        assert!(matches!(planted, Err(PlanError::LinkInGranted { .. })));
+    }
+    // The granted directory itself can't be renamed.
+    let old = tree().old(&["/ws/a/b/link", "/ws/a/b", "/ws/a"]);
+    let granted = planned_after(&old, &earlier, &next);
+    assert!(granted.is_ok(), "{granted:?}");
 }
 
 #[test]

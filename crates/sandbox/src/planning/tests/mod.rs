@@ -12,6 +12,7 @@ mod protected;
 use std::path::Path;
 
 use fake_file_system::FakeFileSystem;
+use parking_lot::Mutex;
 
 use super::*;
 use crate::{
@@ -49,7 +50,7 @@ fn plan(
     view: &dyn FileSystemView,
     limits: &PlanLimits,
 ) -> Result<Plan, PlanError> {
-    let granted = GrantedRoots::default();
+    let granted = Mutex::default();
     let server = ServerPaths {
         granted: &granted,
         own: &[],

@@ -4,7 +4,7 @@ use super::*;
 
 /// Returns a plan of a server with a configuration in `/home` and a runtime directory in `/tmp`.
 fn planned_with_own(tree: &FakeFileSystem, policy: &Policy) -> Result<Plan, PlanError> {
-    let granted = GrantedRoots::default();
+    let granted = Mutex::default();
     let own = [
         OwnPath::read_only("/home/.config/outpost".into()),
         OwnPath::read_only("/home/.config/outpost/outpost.toml".into()),
