@@ -23,6 +23,9 @@ pub struct Limits {
     pub closed_bytes: u64,
     /// How many processes may be running, over all sessions.
     pub max_processes: usize,
+    /// How many further processes of the server's owner may be running, but at most an eighth of
+    /// `max_processes`.
+    pub owner_processes: usize,
     /// How many sessions there may be.
     pub max_sessions: usize,
     /// How many further sessions there may be of the server's owner.
@@ -65,6 +68,7 @@ impl Default for Limits {
             closed_processes: 4096,
             closed_bytes: 24 * 1024 * 1024,
             max_processes: 4096,
+            owner_processes: 8,
             max_sessions: 4096,
             owner_sessions: 8,
             empty_session_ttl: Duration::from_secs(60),

@@ -1,6 +1,10 @@
 //! Shares of a limited resource per peer.
 
-use std::{collections::HashMap, net::IpAddr, sync::Arc};
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+};
 
 use parking_lot::Mutex;
 
@@ -13,12 +17,24 @@ const HELD_PER_FREE: usize = 8;
 pub enum Peer {
     /// The user that the server runs as, verified by peer credentials.
     Owner,
-    /// Another user, verified by peer credentials.
+    /// Another user, verified by peer credentials. No listener admits one yet.
     User(u32),
-    /// Any process that connects from this address.
+    /// Any process that connects from this address, see [`Peer::from_address`].
     Address(IpAddr),
     /// Any process that can reach the listener.
     Unverified,
+}
+
+impl Peer {
+    /// Returns the peer of a TCP connection. All loopback addresses are one peer: a local process can
+    /// connect from any of them.
+    #[must_use]
+    pub fn from_address(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            loopback if loopback.is_loopback() => Peer::Address(Ipv4Addr::LOCALHOST.into()),
+            address => Peer::Address(address),
+        }
+    }
 }
 
 /// Counts the places that each peer holds and decides about admission. Clones share the places.
@@ -128,6 +144,16 @@ mod tests {
         drop(first);
         let second_more = fill(&shares, Peer::User(2));
         assert_eq!(second.len() + second_more.len(), 3641);
+    }
+
+    #[test]
+    fn loopback_addresses_are_one_peer() {
+        let peer = |text: &str| Peer::from_address(text.parse().unwrap());
+        for loopback in ["127.0.0.2", "127.255.0.1", "::1", "::ffff:127.0.0.3"] {
+            assert_eq!(peer(loopback), peer("127.0.0.1"), "{loopback}");
+        }
+        assert_eq!(peer("::ffff:192.0.2.1"), peer("192.0.2.1"));
+        assert_ne!(peer("192.0.2.2"), peer("192.0.2.1"));
     }
 
     #[test]

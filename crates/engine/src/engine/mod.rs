@@ -90,7 +90,10 @@ impl Engine {
         let engine = Engine {
             shared: Arc::new(Shared {
                 session_places: Shares::new(limits.max_sessions, limits.owner_sessions),
-                process_places: Shares::new(limits.max_processes, 0),
+                process_places: Shares::new(
+                    limits.max_processes,
+                    limits.owner_processes.min(limits.max_processes / 8),
+                ),
                 limits,
                 spawner,
                 sandbox,

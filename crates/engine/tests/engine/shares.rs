@@ -177,6 +177,11 @@ async fn peer_leaves_processes_and_sessions_for_others() {
         .await
         .expect("a process is left for another peer");
     assert!(open(Peer::User(3)).is_none());
-    assert!(open(Peer::Owner).is_some(), "the owner has one of its own");
+    let (owner, _epoch) = open(Peer::Owner).expect("the owner has one of its own");
+    start(&engine, &owner, shell("o", "exec sleep 1000"))
+        .await
+        .expect("the owner has a process of its own");
+    let refused = start(&engine, &owner, shell("o2", "exec sleep 1000")).await;
+    assert!(matches!(refused, Err(StartError::TooMany)));
     assert!(engine.shutdown(Duration::from_secs(5)).await);
 }

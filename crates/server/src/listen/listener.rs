@@ -129,7 +129,7 @@ impl Listener {
             Endpoint::Tcp(listener, _) => {
                 let (stream, from) = listener.accept().await?;
                 tune(&stream, server.settings.unsent_bytes);
-                http::accept(server, stream, Peer::Address(from.ip()));
+                http::accept(server, stream, Peer::from_address(from.ip()));
             }
             Endpoint::Unix(socket) => match socket.accept().await? {
                 Some(stream) => http::accept(server, stream, Peer::Owner),
