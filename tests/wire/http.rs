@@ -42,25 +42,26 @@ async fn request_with_an_origin_is_403() {
 }
 
 #[tokio::test]
-async fn other_hosts_are_403() {
+async fn upgrades_of_other_hosts_are_403() {
     let server = outpost()
         .args(&["--allowed-hosts", "build.example"])
         .start()
         .await;
-    for (host, probe, upgrade) in [
-        ("localhost", 200, 101),
-        ("127.0.0.1:1", 200, 101),
-        ("[::1]:80", 200, 101),
-        ("build.example:80", 200, 101),
-        ("evil.example", 403, 403),
-        ("localhost.evil.example", 403, 403),
-        ("10.0.0.1", 403, 403),
+    for (host, status) in [
+        ("localhost", 101),
+        ("127.0.0.1:1", 101),
+        ("[::1]:80", 101),
+        ("build.example:80", 101),
+        ("evil.example", 403),
+        ("localhost.evil.example", 403),
+        ("10.0.0.1", 403),
     ] {
-        for (headers, status) in [(&[][..], probe), (http_client::UPGRADE, upgrade)] {
-            let path = if headers.is_empty() { "/readyz" } else { "/" };
-            let response = http_client::get_as(server.address(), host, path, headers).await;
-            assert_eq!(response.status, status, "{host} {path}");
-        }
+        let upgrade = http_client::UPGRADE;
+        let response = http_client::get_as(server.address(), host, "/", upgrade).await;
+        assert_eq!(response.status, status, "{host}");
+        // Supervisors probe by any name.
+        let response = http_client::get_as(server.address(), host, "/readyz", &[]).await;
+        assert_eq!(response.status, 200, "{host}");
     }
     // Only the owner can open a unix socket, whatever it is called.
     let unix = outpost().on(Transport::Unix).start().await;

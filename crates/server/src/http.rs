@@ -112,14 +112,6 @@ where
 }
 
 fn respond(server: &Arc<ServerState>, peer: Peer, request: Request<Incoming>) -> Reply {
-    // A web page whose name was made to lead to loopback (DNS rebinding) sends that name.
-    let is_tcp = matches!(peer, Peer::Address(_));
-    if is_tcp && !host_header::is_allowed(&request, &server.settings.allowed_hosts) {
-        return text(
-            StatusCode::FORBIDDEN,
-            "the Host must be localhost, a loopback address or one of allowed_hosts\n",
-        );
-    }
     // A web page can connect to loopback addresses, but cannot forge its Origin.
     let allowed = &server.settings.allowed_origins;
     let mut origins = request.headers().get_all(header::ORIGIN).iter();
@@ -131,6 +123,14 @@ fn respond(server: &Arc<ServerState>, peer: Peer, request: Request<Incoming>) ->
     }
     if matches!(request.uri().path(), "/readyz" | "/healthz") {
         return text(StatusCode::OK, "ok\n");
+    }
+    // A web page whose name was made to lead to loopback (DNS rebinding) sends that name.
+    let is_tcp = matches!(peer, Peer::Address(_));
+    if is_tcp && !host_header::is_allowed(&request, &server.settings.allowed_hosts) {
+        return text(
+            StatusCode::FORBIDDEN,
+            "the Host must be localhost, a loopback address or one of allowed_hosts\n",
+        );
     }
     if !wants_websocket(request.headers()) {
         return text(
