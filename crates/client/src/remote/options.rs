@@ -191,6 +191,9 @@ pub struct RemoteLimits {
     pub ack_delay: Duration,
     /// Time after which the close of a process is acknowledged.
     pub close_ack_delay: Duration,
+    /// Bytes of the event numbers that are sent with a resume. Servers accept 64 KiB before a session is
+    /// open. The events of further processes may be sent twice by the server.
+    pub resume_bytes: usize,
     /// Time that a process of a resumed session waits for a client to attach. Then its output is
     /// acknowledged as it arrives.
     pub attach_timeout: Duration,
@@ -212,6 +215,7 @@ impl Default for RemoteLimits {
             ack_bytes: 64 * 1024,
             ack_delay: Duration::from_millis(50),
             close_ack_delay: Duration::from_secs(1),
+            resume_bytes: 48 * 1024,
             attach_timeout: Duration::from_secs(5),
         }
     }

@@ -41,6 +41,9 @@ use crate::{Error, process::output_len};
 /// Delay before a request is repeated that an overloaded server rejected.
 pub(super) const OVERLOAD_DELAY: Duration = Duration::from_millis(200);
 
+/// Bytes of a cursor in JSON without the id: a colon, a number and a comma.
+const CURSOR_BYTES: usize = 22;
+
 /// The processes of a session.
 pub(super) struct ProcessTable {
     pub(super) session: Arc<Session>,
@@ -292,8 +295,22 @@ impl ProcessTable {
         }
     }
 
-    /// Returns the last event of each process to resume the session after.
-    pub(super) fn resume_from(&self) -> BTreeMap<String, u64> {
+    /// Returns the last events of the processes to resume the session after: those that fit into the
+    /// first message of a connection, and the others. The server sends the events of the others from
+    /// their last acknowledged one on, and those that are known already are dropped.
+    pub(super) fn resume_from(&self) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
+        let mut left = self.session.options.limits.resume_bytes;
+        let mut fits = |id: &str| {
+            let bytes = serde_json::to_string(id).map_or(usize::MAX, |id| id.len());
+            let rest = left.checked_sub(bytes.saturating_add(CURSOR_BYTES));
+            left = rest.unwrap_or(0);
+            rest.is_some()
+        };
+        self.cursors().into_iter().partition(|(id, _)| fits(id))
+    }
+
+    /// Returns the last event of each process that can be acknowledged.
+    fn cursors(&self) -> BTreeMap<String, u64> {
         if !self.session.is_acked() {
             return BTreeMap::new();
         }
@@ -304,9 +321,19 @@ impl ProcessTable {
         from
     }
 
-    /// Records that the session was resumed after these events.
-    pub(super) fn resumed(&self, from: &BTreeMap<String, u64>) {
+    /// Records that a connection has resumed the session after the events `from`. Acknowledges those
+    /// of the other processes on it.
+    pub(super) fn resumed(
+        &self,
+        connection: &Connection,
+        from: &BTreeMap<String, u64>,
+        others: BTreeMap<String, u64>,
+    ) {
         self.acks.lock().resumed(from);
+        for (process_id, seq) in others {
+            // If it is lost with the connection, the next resume repeats it.
+            connection.notify(PROCESS_ACK, &AckParams { process_id, seq });
+        }
         self.deadline_changed.notify_one();
     }
 }

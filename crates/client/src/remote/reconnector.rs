@@ -196,11 +196,11 @@ impl Reconnector {
             return Err(AttemptError::Lost(loss));
         };
         // Processes that close from here on are not in the request; they are acknowledged later.
-        let from = self.table.resume_from();
+        let (from, others) = self.table.resume_from();
         let handshake = self.initialize(connection, Some(id), false, from.clone());
         let answer = handshake.await;
         answer.map_err(|error| attempt_error(error, connection.loss()))?;
-        self.table.resumed(&from);
+        self.table.resumed(connection, &from, others);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use outpost_client::{Executor as _, RemoteOptions};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::sim::{Sim, full_server, page, soon, started, summary};
+use crate::sim::{Sim, full_server, page, soon, started, summarize, summary};
 
 const CHUNK: usize = 32 * 1024;
 
@@ -175,4 +175,42 @@ async fn unclaimed_processes_expire() {
     );
     assert!(again.elapsed() < Duration::from_secs(1));
     drop(attached);
+}
+
+#[tokio::test(start_paused = true)]
+async fn resume_of_many_processes_is_not_too_large() {
+    const PROCESSES: usize = 3000;
+    let mut sim = Sim::new();
+    let (remote, mut connection) = sim.connect(full_server()).await;
+    let mut processes = Vec::new();
+    for number in 0..PROCESSES {
+        let process = started(&remote, &mut connection, &format!("process-{number:04}")).await;
+        processes.push(process);
+    }
+    let last = processes.last().expect("processes");
+    connection.output(last.id(), 1, b"one").await;
+    let mut wake = last.wake();
+    soon("an event", wake.wait_for(|last| *last == 1))
+        .await
+        .unwrap();
+    drop(connection);
+    let (mut connection, params) = sim.resumed(full_server()).await;
+    assert!(params.to_string().len() < 64 * 1024);
+    let sent = params["resumeFrom"].as_object().expect("numbers").len();
+    assert!((1000..PROCESSES).contains(&sent), "{sent}");
+    // The others are acknowledged afterwards.
+    for _ in sent..PROCESSES {
+        let ack = connection.expect_notification("process/ack").await;
+        let seq = u64::from(ack["processId"] == last.id());
+        assert_eq!(ack["seq"], seq, "{ack}");
+    }
+    // An event that comes again is dropped.
+    connection.output(last.id(), 1, b"one").await;
+    connection.output(last.id(), 2, b"two").await;
+    connection.exited(last.id(), 3, 0).await;
+    connection.closed(last.id(), 4).await;
+    assert_eq!(
+        summarize(last).await,
+        ["1 one", "2 two", "3 exit 0", "4 closed"]
+    );
 }
