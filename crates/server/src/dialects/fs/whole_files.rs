@@ -109,13 +109,33 @@ async fn begin(
     });
     let ((file, len), _) = open.await?;
     let len = usize::try_from(len).unwrap_or(usize::MAX);
-    // A request that waits here holds only a descriptor.
-    let permit = match len > WHOLE_BYTES {
-        true => service.large.acquire().await.ok(),
-        false => None,
-    };
+    if len <= WHOLE_BYTES
+        && let Some(begun) = read_beginning(service, &file, len, id.clone()).await?
+    {
+        return Ok(begun);
+    }
+    // Also a file that has more than it reports, as in /proc. A request that waits here holds only a
+    // descriptor.
+    let permit = service.large.acquire().await.ok();
+    let begun = read_beginning(service, &file, usize::MAX, id).await?;
+    let begun = begun.ok_or_else(|| RpcError::internal("file operation failed"))?;
+    Ok(BegunResponse {
+        _permit: permit,
+        ..begun
+    })
+}
+
+/// Reads the beginning of a file, or all of it if `len` is small. Returns `None` if it has more than
+/// that.
+async fn read_beginning<'a>(
+    service: &FileService,
+    file: &Arc<OpenFile>,
+    len: usize,
+    id: RequestId,
+) -> Result<Option<BegunResponse<'a>>, RpcError> {
+    let is_large = len > WHOLE_BYTES;
     let memory = |bytes| base64::encoded_len(bytes) + RESPONSE_BYTES;
-    let wanted = match len > WHOLE_BYTES {
+    let wanted = match is_large {
         true => memory(BLOCK_BYTES) * BLOCKS,
         false => memory(len),
     };
@@ -125,13 +145,13 @@ async fn begin(
         true => BLOCK_BYTES,
         false => SMALL_BLOCK_BYTES,
     };
-    let first = match len > WHOLE_BYTES || !is_whole {
+    let first = match is_large || !is_whole {
         true => block_bytes,
         // One byte more than expected, so that the first read reaches the end.
         false => (len + 1).clamp(MIN_READ_BYTES, WHOLE_BYTES),
     };
     let first = first.next_multiple_of(ReadFileAnswer::BLOCK_UNIT);
-    let reading = Arc::clone(&file);
+    let reading = Arc::clone(file);
     let read = service.blocking(move || {
         let out_of_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
         let mut answer = ReadFileAnswer::new(&id, first.min(len)).map_err(out_of_memory)?;
@@ -139,15 +159,20 @@ async fn begin(
         Ok((answer, read))
     });
     let (answer, read) = read.await?;
-    Ok(BegunResponse {
-        file,
+    let is_complete = read < first;
+    // Without the memory of its blocks, it cannot be sent in blocks.
+    if !is_complete && !is_large && is_whole {
+        return Ok(None);
+    }
+    Ok(Some(BegunResponse {
+        file: Arc::clone(file),
         answer,
         offset: read as u64,
         block_bytes,
         reservation,
-        is_complete: read < first,
-        _permit: permit,
-    })
+        is_complete,
+        _permit: None,
+    }))
 }
 
 /// Encodes up to `len` bytes at `offset`. Returns the number of bytes.
