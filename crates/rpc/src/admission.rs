@@ -131,7 +131,9 @@ impl Admission {
         (self.requests() < self.max_requests).then(|| self.issue_ticket(0))
     }
 
-    fn requests(&self) -> usize {
+    /// Returns the number of unanswered requests.
+    #[must_use]
+    pub fn requests(&self) -> usize {
         self.in_flight.requests.load(Ordering::Acquire)
     }
 

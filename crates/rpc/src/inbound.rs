@@ -40,8 +40,8 @@ pub enum Received {
     Ping(Bytes),
     /// A pong.
     Pong,
-    /// A close frame, with its code if it has one.
-    Close(Option<u16>),
+    /// A close frame, with its code if it has one, and the reason text.
+    Close(Option<u16>, Bytes),
 }
 
 /// Error that ends the reading half.
@@ -205,8 +205,9 @@ impl Inbound {
         self.read_counter.clone()
     }
 
-    /// Starts the time of the silence timeout again.
-    pub fn restart_silence(&mut self) {
+    /// Starts the times of the silence timeout and of an incomplete message again.
+    pub fn restart_timeouts(&mut self) {
+        self.message_ended();
         if let Some(silence) = &mut self.silence {
             silence.last = Instant::now();
             let deadline = silence.last + silence.allowed;
@@ -273,7 +274,9 @@ impl Inbound {
         if missing == 0 || charge.try_grow(missing) {
             return true;
         }
+        let paused = self.read_counter.pause();
         let charged = charge.grow(missing).await;
+        drop(paused);
         // The connection was not read meanwhile.
         self.message_ended();
         charged

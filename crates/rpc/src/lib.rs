@@ -34,7 +34,7 @@ pub use inbound::{Inbound, InboundError, Received};
 pub use lanes::{Job, Lanes, ProcessLanes};
 pub use memory_budget::{MemoryBudget, MemoryCharge, MemoryShare, charged_bytes};
 pub use outbox::{CloseReason, Feed, More, Outbox, OutgoingMessage};
-pub use peer_activity::PeerActivity;
+pub use peer_activity::{PausedReads, PeerActivity};
 
 /// The reading half of a transport.
 pub type ReadHalf = Box<dyn tokio::io::AsyncRead + Send + Unpin>;

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use tokio::sync::Notify;
@@ -16,6 +16,8 @@ pub struct PeerActivity {
 #[derive(Debug, Default)]
 struct SharedCount {
     reads: AtomicU64,
+    /// Number of [`PausedReads`].
+    pauses: AtomicUsize,
     /// Notified after each read.
     changed: Notify,
 }
@@ -39,8 +41,36 @@ impl PeerActivity {
         }
     }
 
+    /// Records that the connection is not read until the guard is dropped: what the peer sent may be
+    /// there, unread.
+    #[must_use]
+    pub fn pause(&self) -> PausedReads {
+        self.shared.pauses.fetch_add(1, Ordering::AcqRel);
+        PausedReads {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// Returns whether the connection is not read now.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.shared.pauses.load(Ordering::Acquire) > 0
+    }
+
     pub(crate) fn increment(&self) {
         self.shared.reads.fetch_add(1, Ordering::AcqRel);
         self.shared.changed.notify_waiters();
+    }
+}
+
+/// A time in which the connection is not read. Ends on drop.
+#[derive(Debug)]
+pub struct PausedReads {
+    shared: Arc<SharedCount>,
+}
+
+impl Drop for PausedReads {
+    fn drop(&mut self) {
+        self.shared.pauses.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -88,7 +88,7 @@ async fn taken_over_client_does_not_reconnect() {
     let mut sim = Sim::new();
     let (remote, mut connection) = sim.connect(full_server()).await;
     let process = started(&remote, &mut connection, "p").await;
-    connection.close(4001).await;
+    connection.close(4001, "").await;
     assert_eq!(
         summarize(&process).await,
         ["exec-server transport disconnected: the session was taken over by another connection"]
@@ -107,7 +107,7 @@ async fn shutdown_of_the_server_fails_at_once() {
     let (remote, mut connection) = sim.connect(full_server()).await;
     let process = started(&remote, &mut connection, "p").await;
     let before = Instant::now();
-    connection.close(1001).await;
+    connection.close(1001, "server is shutting down").await;
     assert_eq!(
         summarize(&process).await,
         ["exec-server transport disconnected: the server is shutting down"]
@@ -122,6 +122,16 @@ async fn shutdown_of_the_server_fails_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn close_of_a_proxy_is_followed_by_a_resume() {
+    let mut sim = Sim::new();
+    let (remote, mut connection) = sim.connect(full_server()).await;
+    started(&remote, &mut connection, "p").await;
+    connection.close(1001, "going away").await;
+    sim.resumed(full_server()).await;
+    assert_eq!(sim.dialer().dials.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn shutdown_during_a_resume_fails_at_once() {
     let mut sim = Sim::new();
     let (remote, mut connection) = sim.connect(full_server()).await;
@@ -129,7 +139,7 @@ async fn shutdown_during_a_resume_fails_at_once() {
     drop(connection);
     let mut connection = sim.accept().await;
     connection.expect_request("initialize").await;
-    connection.close(1001).await;
+    connection.close(1001, "server is shutting down").await;
     let text =
         "exec-server transport disconnected: the connection ended; the server is shutting down";
     assert_eq!(summarize(&process).await, [text]);

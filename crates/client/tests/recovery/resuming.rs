@@ -137,7 +137,7 @@ async fn events_of_older_connections_are_ignored() {
     let mut sim = Sim::new();
     let (remote, mut old) = sim.connect(full_server()).await;
     let process = started(&remote, &mut old, "p").await;
-    old.close(1011).await;
+    old.close(1011, "").await;
     old.output("p", 1, b"late").await;
     // A connection that never becomes current, because its handshake times out.
     let mut silent = sim.accept().await;

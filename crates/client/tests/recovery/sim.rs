@@ -238,7 +238,7 @@ impl SimConnection {
         soon("the end of the connection", async {
             while !matches!(
                 self.inbound.next().await,
-                Ok(None | Some(Received::Close(_))) | Err(_)
+                Ok(None | Some(Received::Close(..))) | Err(_)
             ) {}
         })
         .await;
@@ -251,10 +251,10 @@ impl SimConnection {
         self.frames.clear();
     }
 
-    /// Closes the WebSocket with a code.
-    pub(crate) async fn close(&mut self, code: u16) {
-        let code = code.to_be_bytes();
-        let frame = [0x88, 2, code[0], code[1]];
+    /// Closes the WebSocket with a code and a reason text.
+    pub(crate) async fn close(&mut self, code: u16, reason: &str) {
+        let length = u8::try_from(2 + reason.len()).expect("a short reason");
+        let frame = [&[0x88, length], &code.to_be_bytes()[..], reason.as_bytes()].concat();
         let _ = self.outgoing.write_all(&frame).await;
     }
 

@@ -86,7 +86,7 @@ async fn unsent_start_is_not_terminated() {
     let mut sim = Sim::new();
     let (remote, mut connection) = sim.connect(full_server()).await;
     let mut state = remote.connection_state();
-    connection.close(1011).await;
+    connection.close(1011, "").await;
     drop(connection);
     let lost = state.wait_for(|now| *now == outpost_client::ConnectionState::Recovering);
     lost.await.unwrap();

@@ -167,7 +167,8 @@ impl Messages {
             Opcode::Pong => Some(Received::Pong),
             Opcode::Close => {
                 let code = payload.first_chunk().map(|code| u16::from_be_bytes(*code));
-                Some(Received::Close(code))
+                let reason = payload.freeze();
+                Some(Received::Close(code, reason.slice(reason.len().min(2)..)))
             }
             Opcode::Text | Opcode::Binary | Opcode::Continuation => {
                 let message = match self.fragments.take() {

@@ -1,6 +1,6 @@
 //! Dispatch of received messages, in the order of the wire.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
@@ -9,7 +9,7 @@ use outpost_protocol::{
     PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, has_client_info, names_argv,
     parse_params,
 };
-use outpost_rpc::{Admission, Framing, MemoryCharge, OutgoingMessage, ProcessLanes};
+use outpost_rpc::{Framing, MemoryCharge, OutgoingMessage, ProcessLanes};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tracing::Instrument;
@@ -34,7 +34,6 @@ pub(super) struct Dispatch {
     handshake: Handshake,
     /// The session, and the attachment of it that this connection is.
     session: Option<(Session, Epoch)>,
-    admission: Admission,
     /// Lanes of the session's processes.
     pub(super) lanes: ProcessLanes,
     /// The client has the capability `experimentalApi`.
@@ -51,13 +50,7 @@ pub(super) struct Dispatch {
 
 impl Dispatch {
     pub(super) fn new(connection: Arc<Connection>, framing: Framing) -> Self {
-        let settings = &connection.server.settings;
         Dispatch {
-            admission: Admission::new(
-                settings.max_in_flight,
-                settings.in_flight_bytes,
-                settings.admission_timeout,
-            ),
             lanes: ProcessLanes::new(&connection.server.tasks),
             is_experimental: false,
             is_strict: false,
@@ -124,7 +117,7 @@ impl Dispatch {
 
     /// Waits until every request has been answered.
     pub(super) async fn all_requests_finished(&self) {
-        self.admission.idle().await;
+        self.connection.admission.idle().await;
     }
 
     /// Returns whether `initialize` was answered.
@@ -279,7 +272,7 @@ impl Dispatch {
     ) -> Option<Reply> {
         let connection = &self.connection;
         let admit = async {
-            let mut ticket = self.admission.admit(message.len()).await?;
+            let mut ticket = self.connection.admission.admit(message.len()).await?;
             let mut charge = charge.unwrap_or_else(|| connection.memory.empty_charge());
             let missing = params_cost(message).saturating_sub(charge.bytes());
             if !charge.grow(missing).await {
@@ -289,7 +282,7 @@ impl Dispatch {
             Some(ticket)
         };
         // While admission waits for room, the connection is not read.
-        connection.reads_paused.store(true, Ordering::Release);
+        let paused = connection.read_counter.pause();
         let admitted = tokio::select! {
             biased;
             admitted = admit => Some(admitted),
@@ -297,7 +290,7 @@ impl Dispatch {
             () = connection.replaced.cancelled() => None,
             () = connection.server.ending.cancelled() => None,
         };
-        connection.reads_paused.store(false, Ordering::Release);
+        drop(paused);
         let (ticket, reply) = reply.accept(admitted?.ok_or_else(RpcError::overloaded))?;
         Some(reply.counted(ticket))
     }
@@ -308,7 +301,7 @@ impl Dispatch {
         if !waits {
             return Some(reply);
         }
-        let admitted = self.admission.admit_small();
+        let admitted = self.connection.admission.admit_small();
         let (ticket, reply) = reply.accept(admitted.ok_or_else(RpcError::overloaded))?;
         Some(reply.counted(ticket))
     }

@@ -358,7 +358,7 @@ impl Dispatch {
         reply: Reply,
     ) -> Option<()> {
         // On its own line, so that the handles are not locked while an error is sent.
-        let reserved = self.files.handles.lock().reserve(&id);
+        let reserved = self.connection.handles.lock().reserve(&id);
         let (slot, reply) = reply.accept(reserved)?;
         let subject = Subject::handle(&id);
         let files = Arc::clone(&self.files);

@@ -100,12 +100,14 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
                     input_ended = true;
                     break CloseReason::Normal;
                 }
-                Ok(Some(Received::Close(_))) => break CloseReason::Normal,
+                Ok(Some(Received::Close(..))) => break CloseReason::Normal,
                 // A peer is not silent while the server does not read or ping.
-                Err(InboundError::Silent(allowed)) if server.engine.was_stopped_within(allowed) => {
+                Err(InboundError::Silent(allowed) | InboundError::Stalled(allowed))
+                    if server.engine.was_stopped_within(allowed) =>
+                {
                     tracing::debug!("the server was stopped; waiting for the peer again");
                     outbox.ping();
-                    inbound.restart_silence();
+                    inbound.restart_timeouts();
                 }
                 Err(error) => {
                     tracing::debug!(%error, "connection lost");

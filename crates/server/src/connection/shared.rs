@@ -10,14 +10,14 @@ use std::{
 
 use outpost_engine::{Epoch, Link, Process, ResumeError, Session, Start, StartError};
 use outpost_protocol::{ErrorKind, RpcError};
-use outpost_rpc::{MemoryShare, Outbox, PeerActivity, outbox::Reservation};
+use outpost_rpc::{Admission, MemoryShare, Outbox, PeerActivity, outbox::Reservation};
 use parking_lot::Mutex;
 use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Peer, Settings, convert,
-    dialects::{exec::ExecEventEncoder, feed::Feeds, http::Exchanges},
+    dialects::{exec::ExecEventEncoder, feed::Feeds, fs::Handles, http::Exchanges},
     server::ServerState,
 };
 
@@ -33,11 +33,15 @@ pub(crate) struct Connection {
     pub(crate) feeds: Arc<Feeds>,
     /// One permit per process start that may run at once.
     start_permits: Semaphore,
+    /// Bounds the requests in flight.
+    pub(super) admission: Admission,
+    /// The open files.
+    pub(crate) handles: Mutex<Handles>,
     /// The HTTP requests in flight.
     pub(crate) exchanges: Exchanges,
     /// Tasks of pending long polls.
     pub(crate) long_polls: TaskTracker,
-    read_counter: PeerActivity,
+    pub(super) read_counter: PeerActivity,
     /// The peer can be pinged; false on stdio.
     pingable: bool,
     /// Cancelled when the connection ends. The token of the outbox.
@@ -48,8 +52,6 @@ pub(crate) struct Connection {
     pub(super) probe_failed: AtomicBool,
     /// A probe is running.
     probing: AtomicBool,
-    /// The connection is not read while a request waits for admission.
-    pub(super) reads_paused: AtomicBool,
     /// Cancelled when another connection needs its place.
     pub(crate) gives_way: CancellationToken,
     /// The sessions that it owns, private ones too.
@@ -79,7 +81,8 @@ impl Connection {
     ) -> Arc<Self> {
         let gone = CancellationToken::new();
         let outbox = Outbox::with_memory(gone.clone(), memory.clone());
-        let starts = server.settings.concurrent_requests;
+        let settings = &server.settings;
+        let starts = settings.concurrent_requests;
         Arc::new_cyclic(|me| Connection {
             me: me.clone(),
             peer,
@@ -87,7 +90,13 @@ impl Connection {
             outbox,
             memory,
             start_permits: Semaphore::new(starts.min(Semaphore::MAX_PERMITS)),
-            exchanges: Exchanges::new(server.settings.http_requests),
+            admission: Admission::new(
+                settings.max_in_flight,
+                settings.in_flight_bytes,
+                settings.admission_timeout,
+            ),
+            handles: Mutex::new(Handles::new(settings.open_files)),
+            exchanges: Exchanges::new(settings.http_requests),
             long_polls: TaskTracker::new(),
             read_counter,
             pingable,
@@ -95,7 +104,6 @@ impl Connection {
             replaced: CancellationToken::new(),
             probe_failed: AtomicBool::new(false),
             probing: AtomicBool::new(false),
-            reads_paused: AtomicBool::new(false),
             gives_way: CancellationToken::new(),
             sessions: Mutex::default(),
             opened: Instant::now(),
@@ -111,13 +119,15 @@ impl Connection {
     }
 
     /// Whether it may be closed when another connection needs its place: it is not initialized in time, or
-    /// it has no processes and no requests and has sent nothing for a while.
+    /// it has no processes, requests or open files and has sent nothing for a while.
     pub(crate) fn is_idle(&self) -> bool {
         let sessions = self.sessions.lock();
         let last_message = Duration::from_millis(self.last_message.load(Ordering::Relaxed));
         let activity = Activity {
             initialized: !sessions.is_empty(),
             has_work: sessions.iter().any(Session::has_processes)
+                || self.admission.requests() > 0
+                || !self.handles.lock().is_empty()
                 || !self.long_polls.is_empty()
                 || !self.exchanges.is_empty(),
             open_for: self.opened.elapsed(),
@@ -165,7 +175,7 @@ impl Connection {
 #[derive(Clone, Copy, Debug)]
 struct Activity {
     initialized: bool,
-    /// It has processes or requests.
+    /// It has processes, requests or open files.
     has_work: bool,
     open_for: Duration,
     /// When the last message was received, since the connection was opened.
@@ -223,7 +233,7 @@ impl Link for Connection {
                 // nothing for later: the next rejected resume probes again.
                 () = me.read_counter.changed_from(reads) => {}
                 // The pong may be there, unread, while reads are paused.
-                () = me.server.engine.sleep(timeout) => if !me.reads_paused.load(Ordering::Acquire) {
+                () = me.server.engine.sleep(timeout) => if !me.read_counter.is_paused() {
                     tracing::debug!(?timeout, "probe failed; dropping the connection");
                     // Treat the session as taken over, so that pending long polls return.
                     me.probe_failed.store(true, Ordering::Release);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outpost_rpc::Received;
+use outpost_rpc::{FrameBuffer, Framing, Received, Role};
 use outpost_server::{Server, Settings};
 use serde_json::json;
 
@@ -62,7 +62,7 @@ async fn silent_peer_is_dropped_after_a_stop() {
     loop {
         match peer.received().await {
             Some(Received::Ping(_)) => {}
-            Some(Received::Close(_)) | None => break,
+            Some(Received::Close(..)) | None => break,
             other => panic!("unexpected {other:?}"),
         }
     }
@@ -98,4 +98,22 @@ async fn probe_does_not_count_a_stop() {
     run_for(1).await;
     let status = alive.call("environment/status", json!({})).await;
     assert_eq!(status["result"]["status"], "ready");
+}
+
+#[tokio::test(start_paused = true)]
+async fn incomplete_message_survives_a_stop() {
+    let (server, _clock) = measuring().await;
+    let mut peer = Peer::connect(&server);
+    peer.initialize(json!({"clientName": "t"})).await;
+    let request = json!({"id": "late", "method": "environment/status", "params": {}}).to_string();
+    let mut frame = FrameBuffer::new(Framing::WebSocket(Role::Client));
+    frame.message(request.as_bytes());
+    let (begun, rest) = frame.as_bytes().split_at(20);
+    peer.try_send_raw(begun).await.expect("the server reads");
+    run_for(10).await;
+    stop_for(40).await;
+    run_for(2).await;
+    peer.try_send_raw(rest).await.expect("the server reads");
+    let status = peer.message().await;
+    assert_eq!(status["id"], "late", "{status}");
 }

@@ -21,9 +21,6 @@ use crate::{
     remote::{ReconnectFailure, process_table::ProcessTable, recovery::Loss, session::Session},
 };
 
-/// WebSocket close code of a server that shuts down.
-const GOING_AWAY: u16 = 1001;
-
 /// WebSocket close code of a server whose session another connection has taken over.
 const TAKEN_OVER: u16 = 4001;
 
@@ -114,6 +111,7 @@ impl Receiver {
     }
 
     async fn receive(&mut self) -> Loss {
+        let going_away = CloseReason::GoingAway.code();
         loop {
             let received = tokio::select! {
                 biased;
@@ -136,7 +134,7 @@ impl Receiver {
                 Ok(Some(Received::NoMemory | Received::Overloaded)) => {
                     Err(format!("failed to hold a message: {NoMemory}"))
                 }
-                Ok(Some(Received::Close(Some(TAKEN_OVER)))) => {
+                Ok(Some(Received::Close(Some(TAKEN_OVER), _))) => {
                     let _ = self
                         .table
                         .session
@@ -144,7 +142,10 @@ impl Receiver {
                         .set(ReconnectFailure::TakenOver);
                     return Loss::permanent("the session was taken over by another connection");
                 }
-                Ok(Some(Received::Close(Some(GOING_AWAY)))) => {
+                // Without the reason text it comes from a proxy that restarts.
+                Ok(Some(Received::Close(code, reason)))
+                    if (code, &*reason) == (Some(going_away.0), going_away.1.as_bytes()) =>
+                {
                     // Its sessions end with it, so that there is nothing to come back to.
                     let _ = self
                         .table
@@ -153,7 +154,7 @@ impl Receiver {
                         .set(ReconnectFailure::ShutDown);
                     return Loss::permanent("the server is shutting down");
                 }
-                Ok(Some(Received::Close(code))) => {
+                Ok(Some(Received::Close(code, _))) => {
                     let code = code.map_or_else(String::new, |code| format!(" with code {code}"));
                     Err(format!("the server closed the connection{code}"))
                 }

@@ -49,6 +49,10 @@ impl Handles {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Reserves the id of a handle that is about to be opened.
     pub(crate) fn reserve(&mut self, id: &str) -> Result<ReservationId, RpcError> {
         let rejected = |message: String| Err(RpcError::invalid_request(message));

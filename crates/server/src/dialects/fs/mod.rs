@@ -9,7 +9,7 @@ mod open_files;
 mod service;
 mod whole_files;
 
-pub(crate) use handles::Handle;
+pub(crate) use handles::{Handle, Handles};
 pub(crate) use open_files::{commit, create_stream, open, read_block, write_block};
 pub(crate) use service::{FileService, Subject, perform};
 pub(crate) use whole_files::{read_file, write_file};

@@ -33,7 +33,7 @@ pub(crate) async fn open(
 /// Reads a block of an open file.
 pub(crate) async fn read_block(service: Arc<FileService>, params: FsReadBlockParams, reply: Reply) {
     let read = async {
-        let handle = service.handles.lock().get(&params.handle_id);
+        let handle = service.connection.handles.lock().get(&params.handle_id);
         let Some(Handle::Read(file)) = handle else {
             return Err(unknown_handle("read", &params.handle_id));
         };
@@ -68,7 +68,7 @@ pub(crate) async fn write_block(
     service: Arc<FileService>,
     params: FsWriteBlockParams,
 ) -> Result<Empty, RpcError> {
-    let handle = service.handles.lock().get(&params.handle_id);
+    let handle = service.connection.handles.lock().get(&params.handle_id);
     let Some(Handle::Write(open)) = handle else {
         return Err(unknown_handle("write", &params.handle_id));
     };
@@ -83,7 +83,11 @@ pub(crate) async fn commit(
     params: FsCommitParams,
 ) -> Result<Empty, RpcError> {
     // Requests about a handle run one after another, so there is no other reference.
-    let writer = service.handles.lock().take_writer(&params.handle_id);
+    let writer = service
+        .connection
+        .handles
+        .lock()
+        .take_writer(&params.handle_id);
     let Some(OpenWriter { writer, exit }) = writer.and_then(Arc::into_inner) else {
         return Err(unknown_handle("write", &params.handle_id));
     };

@@ -6,10 +6,9 @@ use outpost_engine::{WorkerExit, sandbox::WorkerAccess};
 use outpost_files::{FileExecutor, Files, FilesError};
 use outpost_protocol::{FileRequest, PathUri, RpcError, SandboxParams};
 use outpost_rpc::Lanes;
-use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::handles::{Handle, Handles, ReservationId};
+use super::handles::{Handle, ReservationId};
 use crate::{
     connection::{Connection, Reply},
     convert,
@@ -20,7 +19,6 @@ use crate::{
 pub(crate) struct FileService {
     pub(super) connection: Arc<Connection>,
     files: Files,
-    pub(crate) handles: Mutex<Handles>,
     /// Orders the requests about the same handle or path.
     pub(crate) lanes: Lanes<Subject>,
     /// One permit for each operation that may run at once.
@@ -54,7 +52,6 @@ impl FileService {
         let settings = &server.settings;
         Arc::new(FileService {
             files: Files::new(settings.files),
-            handles: Mutex::new(Handles::new(settings.open_files)),
             lanes: Lanes::new(server.tasks.clone()),
             running: Semaphore::new(settings.file_operations),
             large: Semaphore::new(1),
@@ -130,12 +127,12 @@ impl FileService {
         match opened {
             Ok(handle) => {
                 // Drop the file now if the handle was closed meanwhile.
-                let closed = self.handles.lock().fill(id, slot, handle);
+                let closed = self.connection.handles.lock().fill(id, slot, handle);
                 drop(closed);
                 Ok(())
             }
             Err(error) => {
-                self.handles.lock().free(id, slot);
+                self.connection.handles.lock().free(id, slot);
                 Err(error)
             }
         }
@@ -143,13 +140,13 @@ impl FileService {
 
     /// Closes a handle. Its id is free at once.
     pub(crate) fn close(&self, id: &str) {
-        let closed = self.handles.lock().close(id);
+        let closed = self.connection.handles.lock().close(id);
         drop_in_background(closed);
     }
 
     /// Closes all handles when the connection is closed. Files that are being written are discarded.
     pub(crate) fn end(&self) {
-        let open = self.handles.lock().close_all();
+        let open = self.connection.handles.lock().close_all();
         drop_in_background(open);
     }
 }
