@@ -35,12 +35,13 @@ pub(crate) enum Step {
 }
 
 impl Termination {
-    /// Requests termination with this grace period. A repeated request can only shorten it.
+    /// Requests termination with this grace period. A repeated request can only shorten it; without a
+    /// grace period it kills again, because processes may be left of a tree that was killed.
     pub(crate) fn request(&mut self, now: Instant, grace: Duration) -> Step {
         let kill_at = clock::after(now, grace);
         match *self {
-            Termination::Killed { .. } => Step::Nothing,
             _ if grace.is_zero() => self.kill(now, FIRST_PAUSE),
+            Termination::Killed { .. } => Step::Nothing,
             Termination::Idle => {
                 *self = Termination::Asked { kill_at };
                 Step::Ask
@@ -136,5 +137,7 @@ mod tests {
         assert_eq!(termination.deadline(), Some(now + SECOND));
         assert_eq!(termination.request(now, Duration::ZERO), Step::Kill);
         assert!(termination.is_killed());
+        assert_eq!(termination.request(now, Duration::ZERO), Step::Kill);
+        assert_eq!(termination.deadline(), Some(now + FIRST_PAUSE));
     }
 }

@@ -20,7 +20,8 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Process {
-    /// Terminates the process, with the given grace period or its own.
+    /// Terminates the process and its leftover processes, with the given grace period or its own. If
+    /// the actor is done, the caller must call [`Process::wait_until_dead`].
     pub fn terminate(&self, grace: Option<Duration>) {
         let grace = grace.unwrap_or(self.shared.about.kill_grace);
         let step = self.termination().request(clock::now(), grace);
@@ -31,15 +32,6 @@ impl Process {
     /// Kills the process tree.
     pub fn kill_tree(&self) {
         self.escalate(Step::Kill);
-    }
-
-    /// Terminates leftover processes, with the given grace period or the default. If the
-    /// actor is done, the caller must call [`Process::wait_until_dead`].
-    pub(crate) fn terminate_leftovers(&self, grace: Option<Duration>) {
-        match grace.unwrap_or(self.shared.about.kill_grace) {
-            Duration::ZERO => self.kill_tree(),
-            grace => self.terminate(Some(grace)),
-        }
     }
 
     /// Waits until the tree is gone. Escalates when the grace period is over, and kills again as long

@@ -68,7 +68,7 @@ impl Session {
             return Terminated::Running;
         }
         if tree {
-            process.terminate_leftovers(grace);
+            process.terminate(grace);
             if process.is_done() {
                 let wait = async move { process.wait_until_dead().await };
                 self.shared.tasks.spawn(wait);
