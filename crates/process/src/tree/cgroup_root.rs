@@ -126,7 +126,7 @@ impl Drop for CgroupRoot {
         self.abandoned.lock().append(&mut self.released.lock());
         self.remove_abandoned();
         if !self.abandoned.lock().is_empty() {
-            wait_until_empty(self.directory());
+            wait_until_empty(self.directory(), Instant::now() + EXIT_TIMEOUT);
             self.remove_abandoned();
         }
         if let Err(error) = rustix::fs::rmdir(&self.path) {
@@ -140,25 +140,28 @@ pub(super) fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, flags, Mode::empty())
 }
 
-/// Waits until killed processes are gone. The kernel notifies changes of `cgroup.events`.
-pub(super) fn wait_until_empty(directory: BorrowedFd<'_>) {
+/// Waits until killed processes are gone, and returns whether they are. The kernel notifies changes of
+/// `cgroup.events`.
+pub(super) fn wait_until_empty(directory: BorrowedFd<'_>, deadline: Instant) -> bool {
     let Ok(events) = cgroup::open(directory, "cgroup.events", OFlags::RDONLY) else {
-        return;
+        return false;
     };
-    let end = Instant::now() + EXIT_TIMEOUT;
     while cgroup::is_populated(&events) {
-        let left = end.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).unwrap_or_default();
-        let mut change = [PollFd::new(&events, PollFlags::PRI)];
-        if !matches!(rustix::event::poll(&mut change, Some(&left)), Ok(1..)) {
-            return;
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
         }
+        // Bounded: the kernel delays notifications, and drops them if the cgroup is removed meanwhile.
+        let pause = Timespec::try_from(left.min(EXIT_TIMEOUT)).unwrap_or_default();
+        let mut change = [PollFd::new(&events, PollFlags::PRI)];
+        let _ = rustix::event::poll(&mut change, Some(&pause));
     }
+    true
 }
 
 /// Finds the version 2 cgroup of this process from `/proc/self/cgroup` and `/proc/self/mountinfo`.
 /// Returns `None` if it is not mounted visibly. It may be mounted anywhere, also beside version 1.
-fn own_cgroup() -> Option<PathBuf> {
+pub(super) fn own_cgroup() -> Option<PathBuf> {
     let cgroup = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = std::fs::read("/proc/self/mountinfo").ok()?;
     locate(&cgroup, &mounts)

@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use outpost_types::EndedProcess;
 use rustix::fs::XattrFlags;
@@ -21,6 +22,9 @@ const ATTRIBUTE: &str = "user.outpost.server";
 
 /// The longest mark: three numbers.
 const MAX_MARK: usize = 64;
+
+/// How long a server waits at its start for all that it has killed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How many characters of a command line are reported.
 const MAX_COMMAND: usize = 200;
@@ -94,8 +98,10 @@ fn own_pid_namespace() -> io::Result<u64> {
     Ok(rustix::fs::stat("/proc/self/ns/pid")?.st_ino)
 }
 
-/// Kills and removes the cgroups of dead servers below `own`, logs each, and returns their processes.
+/// Kills and removes the cgroups of dead servers below `own`, logs each, and returns the processes
+/// that are gone.
 pub(super) fn end_all(own: &Path) -> Vec<EndedProcess> {
+    let deadline = Instant::now() + EXIT_TIMEOUT;
     let mut ended = Vec::new();
     for entry in std::fs::read_dir(own).into_iter().flatten().flatten() {
         let (name, path) = (entry.file_name(), entry.path());
@@ -110,22 +116,27 @@ pub(super) fn end_all(own: &Path) -> Vec<EndedProcess> {
             continue;
         };
         if mark.is_dead() {
-            ended.extend(end(&path, &directory, mark));
+            ended.extend(end(&path, &directory, mark, deadline));
         }
     }
     ended
 }
 
-fn end(path: &Path, directory: &OwnedFd, mark: ServerMark) -> Vec<EndedProcess> {
+fn end(path: &Path, directory: &OwnedFd, mark: ServerMark, deadline: Instant) -> Vec<EndedProcess> {
     let members = cgroup::all_members(directory.as_fd(), MAX_DEPTH);
     let processes: Vec<_> = members.into_iter().map(describe).collect();
     let killed = cgroup::write(directory.as_fd(), "cgroup.kill", b"1");
-    wait_until_empty(directory.as_fd());
+    let empty = wait_until_empty(directory.as_fd(), deadline);
     let _ = cgroup::remove_nested(directory.as_fd(), MAX_DEPTH);
     let removed = rustix::fs::rmdir(path);
     let (path, server) = (path.display(), mark.pid);
     if let Err(error) = killed {
         tracing::warn!(%path, %server, ?processes, %error, "cannot end what a dead server left");
+        return Vec::new();
+    }
+    // Another server may have removed it.
+    if !empty && !matches!(removed, Ok(()) | Err(Errno::NOENT)) {
+        tracing::warn!(%path, %server, ?processes, "what a dead server left is still alive after SIGKILL");
         return Vec::new();
     }
     if processes.is_empty() {
@@ -147,6 +158,11 @@ fn describe(pid: Pid) -> EndedProcess {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    use super::super::cgroup_root::own_cgroup;
     use super::*;
 
     #[test]
@@ -163,6 +179,49 @@ mod tests {
             ..earlier
         };
         assert!(!elsewhere.is_dead(), "nothing is known about it");
+    }
+
+    /// A directory that is removed, with all in it, at the end of a test.
+    struct KillOnDrop(PathBuf);
+
+    impl Drop for KillOnDrop {
+        fn drop(&mut self) {
+            let _ = std::fs::write(self.0.join("cgroup.kill"), "1");
+            if let Ok(directory) = open_directory(&self.0) {
+                wait_until_empty(directory.as_fd(), Instant::now() + EXIT_TIMEOUT);
+                let _ = cgroup::remove_nested(directory.as_fd(), MAX_DEPTH);
+            }
+            let _ = rustix::fs::rmdir(&self.0);
+        }
+    }
+
+    #[test]
+    fn processes_of_dead_server_are_returned_once_they_are_gone() {
+        // A directory of its own, which other spawners do not look into.
+        let name = format!("stale-test-{}", std::process::id());
+        let Some(own) = own_cgroup().map(|own| own.join(name)) else {
+            return;
+        };
+        if std::fs::create_dir(&own).is_err() {
+            return; // This host has no cgroups for us.
+        }
+        let own = KillOnDrop(own);
+        let path = own.0.join(format!("{PREFIX}1-0"));
+        std::fs::create_dir(&path).expect("it is made");
+        let directory = open_directory(&path).expect("it opens");
+        let mut dead = ServerMark::of_this_process().expect("there is a proc");
+        dead.started -= 1;
+        dead.set(&directory).expect("it is marked");
+        let mut child = Command::new("sleep").arg("1000").spawn().expect("it runs");
+        let pid = child.id();
+        std::fs::write(path.join("cgroup.procs"), pid.to_string()).expect("it is moved");
+        assert!(!wait_until_empty(directory.as_fd(), Instant::now()));
+
+        let command = "sleep 1000".to_owned();
+        assert_eq!(end_all(&own.0), [EndedProcess { pid, command }]);
+        let status = child.wait().expect("it exits");
+        assert_eq!(status.signal(), Some(libc::SIGKILL));
+        assert!(!path.exists());
     }
 
     #[test]

@@ -248,14 +248,11 @@ async fn cgroup_of_killed_server_is_removed() {
     // A lock that a child holds does not protect it.
     let lock = std::fs::File::open(&other.root).expect("it is there");
     lock.lock().expect("it is locked");
-    let next = spawner();
+    drop(spawner());
     let exit = within("the exit", other.child.exit.wait()).await;
     assert_eq!(exit, Exit::Signal(9));
     // Another spawner may have found it and still be removing it.
     eventually("the removal", || !other.root.exists()).await;
-    for ended in next.ended_at_start() {
-        assert!(ended.pid != other.child.control.pid() || ended.command == "sleep 1000");
-    }
 }
 
 #[tokio::test]
