@@ -18,8 +18,11 @@ const TIMED_OUT: i32 = 124;
 /// The maximum size of one read from a child.
 const READ_BYTES: usize = 64 * 1024;
 
-/// How long to wait for memory before output is read again.
+/// How long to wait for memory before output is read again. Doubles each time.
 const MEMORY_RETRY: Duration = Duration::from_millis(50);
+
+/// The longest wait for memory: thousands of processes may wait at once, for owners that do not read.
+const MAX_MEMORY_RETRY: Duration = Duration::from_secs(1);
 
 /// The host resources of a sandboxed process that left processes running. They
 /// are released when the last of these has exited.
@@ -68,11 +71,15 @@ impl Actor {
         let mut give_up_at = None;
         let mut end = StreamEnd::Whole;
         let mut cleanup = None;
+        let mut memory_retry = MEMORY_RETRY;
         while !exited || !self.outputs.is_empty() {
             // A child that is always ready would otherwise starve other tasks:
             // readiness alone never makes a task yield.
             tokio::task::consume_budget().await;
             let room = self.process.room();
+            if room != Room::NoMemory {
+                memory_retry = MEMORY_RETRY;
+            }
             let shared = &self.process.shared;
             let deadline = self.process.termination().deadline();
             let timeout = self.timeout_at.filter(|_| !timed_out && !exited);
@@ -108,7 +115,9 @@ impl Actor {
                     self.read(index, bytes);
                 }
                 () = shared.room.notified(), if !room.is_some() => {}
-                () = tokio::time::sleep(MEMORY_RETRY), if room == Room::NoMemory => {}
+                () = tokio::time::sleep(memory_retry), if room == Room::NoMemory => {
+                    memory_retry = (memory_retry * 2).min(MAX_MEMORY_RETRY);
+                }
                 () = shared.stdin.work() => shared.stdin.flush(),
                 () = shared.termination_changed.notified() => {}
                 () = until(deadline) => {
