@@ -135,3 +135,23 @@ async fn exit_codes_pass_with_every_tree_kind() {
         }
     }
 }
+
+#[tokio::test]
+async fn keys_stored_after_the_start_of_the_server_are_hidden() {
+    let dirs = SandboxDirs::new();
+    let state = dirs.workspace().join("state");
+    let server = outpost()
+        .env("XDG_STATE_HOME", state.to_str().expect("text"))
+        .start()
+        .await;
+    let client = server.client().await;
+    let script = "cat state/outpost/other; cat state/outpost/sessions/abcdefgh";
+    let before = client.run(dirs.script("before", script)).await;
+    assert_eq!(before.stdout(), "", "{}", before.stderr());
+    let keys = state.join("outpost/sessions");
+    std::fs::create_dir_all(&keys).expect("directories");
+    std::fs::write(keys.join("abcdefgh"), "key").expect("a file");
+    std::fs::write(state.join("outpost/other"), "other").expect("a file");
+    let after = client.run(dirs.script("after", script)).await;
+    assert_eq!(after.stdout(), "other", "{}", after.stderr());
+}

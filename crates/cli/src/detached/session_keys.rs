@@ -45,13 +45,14 @@ impl SessionKeys {
         )
     }
 
-    /// The directory of the keys, if there are any, as a path that confined processes must not see.
+    /// The directory of the keys, as a path that confined processes must not see. Most users never
+    /// have one: it is hidden from the processes that start once it exists.
     pub(super) fn own_path() -> Option<OwnPath> {
-        let path = Self::of_user().ok()?.directory;
-        path.is_dir().then_some(OwnPath {
-            path,
+        Some(OwnPath {
+            path: Self::of_user().ok()?.directory,
             access: Access::Deny,
             creates: false,
+            only_if_present: true,
         })
     }
 

@@ -155,6 +155,7 @@ pub(crate) fn own_path() -> Option<OwnPath> {
         path,
         access: Access::Deny,
         creates: true,
+        only_if_present: false,
     })
 }
 

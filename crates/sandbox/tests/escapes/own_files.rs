@@ -19,6 +19,7 @@ fn with_own_paths() -> (Fixture, PathBuf, PathBuf) {
             path: runtime.clone(),
             access: Access::Deny,
             creates: true,
+            only_if_present: false,
         },
     ];
     (fixture.with_own_paths(own_paths), config, runtime)

@@ -25,6 +25,8 @@ pub struct OwnPath {
     /// Whether it is a directory that is created, private to the user, where a confined process could
     /// create it otherwise.
     pub creates: bool,
+    /// Whether it needs no protection while it is absent. A confined process may create it then.
+    pub only_if_present: bool,
 }
 
 impl OwnPath {
@@ -35,6 +37,7 @@ impl OwnPath {
             path,
             access: Access::Read,
             creates: false,
+            only_if_present: false,
         }
     }
 }
@@ -47,6 +50,10 @@ impl Planner<'_> {
 
     fn add_own_path(&mut self, own: &OwnPath) -> Result<(), PlanError> {
         let Resolved { path, end, links } = resolve(self.view, &own.path)?;
+        let is_absent = matches!(end, End::MissingFrom(_) | End::BlockedBy(_));
+        if own.only_if_present && is_absent {
+            return Ok(());
+        }
         if let Some(link) = links.iter().find(|link| self.table.is_writable(&link.path)) {
             let link = link.path.clone();
             // Outpost doesn't trust another user's link, and this user can't replace it. An error would

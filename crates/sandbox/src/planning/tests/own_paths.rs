@@ -4,7 +4,6 @@ use super::*;
 
 /// Returns a plan of a server with a configuration in `/home` and a runtime directory in `/tmp`.
 fn planned_with_own(tree: &FakeFileSystem, policy: &Policy) -> Result<Plan, PlanError> {
-    let granted = Mutex::default();
     let own = [
         OwnPath::read_only("/home/.config/outpost".into()),
         OwnPath::read_only("/home/.config/outpost/outpost.toml".into()),
@@ -12,11 +11,17 @@ fn planned_with_own(tree: &FakeFileSystem, policy: &Policy) -> Result<Plan, Plan
             path: "/tmp/outpost-0".into(),
             access: Access::Deny,
             creates: true,
+            only_if_present: false,
         },
     ];
+    plan_with(&own, tree, policy)
+}
+
+fn plan_with(own: &[OwnPath], tree: &FakeFileSystem, policy: &Policy) -> Result<Plan, PlanError> {
+    let granted = Mutex::default();
     let server = ServerPaths {
         granted: &granted,
-        own: &own,
+        own,
     };
     crate::planning::plan(policy, &context(), &server, tree, &PlanLimits::default())
 }
@@ -98,4 +103,38 @@ fn replaceable_link_to_an_own_path_is_rejected() {
     // The target is protected, too.
     let rules = own_rules(&tree, &policy(vec![write("/dots")]));
     assert_eq!(rules, ["Read /dots/outpost dir Own"]);
+}
+
+#[test]
+fn optional_own_path_is_protected_only_while_it_exists() {
+    let own = [OwnPath {
+        path: "/home/.local/keys".into(),
+        access: Access::Deny,
+        creates: false,
+        only_if_present: true,
+    }];
+    let plan = |tree| {
+        plan_with(
+            &own,
+            &FakeFileSystem::new(tree),
+            &policy(vec![write("/home")]),
+        )
+    };
+    for absent in [
+        "/home/ /ws/",
+        "/home/.local/ /ws/",
+        "/home/.local>/dots /dots/ /ws/",
+        "/home/.local>/gone /ws/",
+    ] {
+        let plan = plan(absent).unwrap();
+        assert!(!summary(&plan).contains(" Own"), "{}", summary(&plan));
+        assert_eq!(plan.warnings, []);
+    }
+    let summary = summary(&plan("/home/.local/keys/a /ws/").unwrap());
+    assert!(
+        summary.contains("Deny /home/.local/keys dir Own"),
+        "{summary}"
+    );
+    let error = plan("/home/.local>/dots /dots/keys/a /ws/").unwrap_err();
+    assert!(matches!(error, PlanError::LinkInWritable { .. }), "{error}");
 }
