@@ -8,7 +8,9 @@ use outpost_testkit::{
     CountedLines, Direction, FaultyLink, Server, TestTag, Transport, deadline, sh,
 };
 use rustix::process::Signal;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
+};
 use tokio::process::{Child, ChildStdout};
 
 use super::{command, finish, outcome, send, text};
@@ -188,7 +190,12 @@ async fn waiting(url: &str, go: &Path, tag: &TestTag) -> (Child, BufReader<Child
     let script =
         format!("echo ready; while [ ! -e {go} ]; do sleep 0.02; done; echo done; exec sleep 1000");
     let args = ["run", "--on", url, "--", "sh", "-c", &script];
-    let mut child = command(&args, tag).spawn().expect("spawn");
+    // A process group of its own, whose parent could continue it as a shell does.
+    let child = command(&args, tag).process_group(0).spawn();
+    ready(child.expect("spawn")).await
+}
+
+async fn ready(mut child: Child) -> (Child, BufReader<ChildStdout>) {
     let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
     assert_eq!(line(&mut stdout).await, "ready\n");
     (child, stdout)
@@ -260,4 +267,44 @@ async fn program_is_not_stopped_if_the_server_would_end_the_command() {
     send(&child, Signal::TERM);
     assert_eq!(finish(child).await.status.code(), Some(143));
     tag.gone().await;
+}
+
+/// As with `ssh -t host outpost run …`: a stopped program could not be continued.
+#[tokio::test]
+async fn program_without_a_shell_is_not_stopped() {
+    let args = ["--log-level", "debug"];
+    let server = outpost().args(&args).start().await;
+    let tag = TestTag::new();
+    let (url, binary) = (&server.urls()[0], outpost());
+    let script = "echo ready; read x; echo $x; exec sleep 1000";
+    for (trap, is_ignored) in [("-", false), ("''", true)] {
+        let shell = format!("trap {trap} TSTP; exec setsid \"$0\" \"$@\"");
+        let child = tokio::process::Command::new("sh")
+            .args(["-c", &shell])
+            .arg(binary.binary())
+            .args(["run", "--on", url, "--", "sh", "-c", script])
+            .env(TestTag::VARIABLE, tag.as_str())
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .kill_on_drop(true)
+            .spawn();
+        let (mut child, mut stdout) = ready(child.expect("spawn")).await;
+        send(&child, Signal::TSTP);
+        if !is_ignored {
+            let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+            assert!(line(&mut stderr).await.starts_with("outpost: stopped; "));
+            assert_eq!(line(&mut stderr).await, "outpost: continued\n");
+            logged(&server, "session lease changed", 2).await;
+        }
+        let mut stdin = child.stdin.take().expect("piped");
+        stdin.write_all(b"typed\n").await.expect("written");
+        assert_eq!(line(&mut stdout).await, "typed\n");
+        send(&child, Signal::TERM);
+        let output = finish(child).await;
+        assert_eq!(output.status.code(), Some(143));
+        assert_eq!(text(&output.stderr), "");
+        tag.gone().await;
+    }
+    assert_eq!(server.stderr().matches("session lease changed").count(), 2);
 }

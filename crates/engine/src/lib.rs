@@ -53,7 +53,8 @@ pub use limits::Limits;
 pub use outpost_journal::{Chunk, Event, Exit, Page, StreamEnd};
 pub use outpost_process::{
     ReaperCommand, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, Stdio, TreeChoice,
-    is_sigint_ignored, restore_sigchld, restore_sigint, subreaper, trim_heap,
+    is_sigint_ignored, is_sigtstp_ignored, restore_sigchld, restore_sigint, stop_by_sigtstp,
+    subreaper, trim_heap,
 };
 /// Sandbox policies and their enforcement.
 pub use outpost_sandbox as sandbox;

@@ -79,6 +79,8 @@ pub use spawner::{Spawner, SpawnerOptions};
 pub use subreaper::ReaperCommand;
 pub use sys::memory::trim_heap;
 pub use sys::register::ReadableFd;
-pub use sys::signal_reset::{is_sigint_ignored, restore_sigchld, restore_sigint};
+pub use sys::signal_reset::{
+    is_sigint_ignored, is_sigtstp_ignored, restore_sigchld, restore_sigint, stop_by_sigtstp,
+};
 pub use terminal::NoTerminal;
 pub use tree::{TreeChoice, unescape_mountinfo};

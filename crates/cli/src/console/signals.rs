@@ -186,11 +186,15 @@ async fn forward_size(window: &mut UnixSignal, to: &Attachment<'_>) -> Infallibl
 /// keep the session for longer; if it can't, this program continues.
 ///
 /// A launched server is stopped by the same Ctrl-Z and needs none of this. SIGSTOP can't be handled.
+/// An ignored SIGTSTP stays ignored.
 async fn stop_on_request(to: &Attachment<'_>) -> Infallible {
     let stop_signal = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
     let (Some(remote), true) = (to.remote, to.held_while_stopped) else {
         return std::future::pending().await;
     };
+    if outpost_engine::is_sigtstp_ignored() {
+        return std::future::pending().await;
+    }
     let Ok(mut stop) = signal(stop_signal) else {
         return std::future::pending().await;
     };
@@ -201,11 +205,16 @@ async fn stop_on_request(to: &Attachment<'_>) -> Infallible {
                 to.notice.print(&format!(
                     "stopped; the server keeps the command for {hours} h"
                 ));
-                let own = rustix::process::getpid();
-                // Returns after SIGCONT.
-                let _ = rustix::process::kill_process(own, rustix::process::Signal::STOP);
-                // If the session is gone, the process fails with the reason.
-                let _ = remote.set_lease(before).await;
+                // Returns after SIGCONT, or at once if there is no shell to send it.
+                let _ = outpost_engine::stop_by_sigtstp();
+                match remote.restore_lease(before).await {
+                    Ok(()) => to.notice.print("continued"),
+                    Err(error) => to.notice.print(&format!(
+                        "continued; the server may keep the command for {hours} h without this \
+                         program: {}",
+                        errors::client_message(&error)
+                    )),
+                }
             }
             Ok(Err(error)) => to.notice.print(&format!(
                 "not stopped, because the server would end the command: {}",

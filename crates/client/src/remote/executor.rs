@@ -151,6 +151,18 @@ impl RemoteExecutor {
         })
     }
 
+    /// Sets a lease like [`set_lease`](Self::set_lease), and repeats the request if the connection
+    /// is lost. Returns no previous lease: a repeated request would return the new one.
+    pub async fn restore_lease(&self, lease: Lease) -> Result<(), Error> {
+        require(self.capabilities().process_list, "processList")?;
+        let params = SessionLeaseParams {
+            detached_ttl_ms: lease.into(),
+        };
+        let session = self.session();
+        let set = session.call_retrying(Method::SessionLease, &params);
+        set.await.map(|_: SessionLeaseResult| ())
+    }
+
     /// Closes another session, terminates its processes and waits until they have ended. Only for
     /// the owner of the server, which must announce `sessionList`.
     pub async fn end_session(&self, session_id: &str) -> Result<(), Error> {

@@ -90,6 +90,33 @@ pub fn is_sigint_ignored() -> bool {
     is_ignored(libc::SIGINT) == Some(true)
 }
 
+/// Whether this program inherited an ignored `SIGTSTP`. Call it before a handler is installed.
+pub fn is_sigtstp_ignored() -> bool {
+    is_ignored(libc::SIGTSTP) == Some(true)
+}
+
+/// Stops this program as `SIGTSTP` does without a handler, and returns when it continues. Unlike
+/// `SIGSTOP`, the signal has no effect in an orphaned process group, which no shell could continue;
+/// see setpgid(2). The handler is the same afterwards.
+///
+/// # Errors
+/// If `sigaction` fails.
+pub fn stop_by_sigtstp() -> io::Result<()> {
+    let mut handler = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: nothing is changed; the pointer is valid for writes.
+    if unsafe { libc::sigaction(libc::SIGTSTP, std::ptr::null(), handler.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    restore(libc::SIGTSTP)?;
+    // SAFETY: the default runs no handler. Sent to this thread, it acts before the call returns.
+    unsafe { libc::raise(libc::SIGTSTP) };
+    // SAFETY: the action was in effect before.
+    match unsafe { libc::sigaction(libc::SIGTSTP, handler.as_ptr(), null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 fn restore(signal: c_int) -> io::Result<()> {
     // SAFETY: zeroes are a valid value: the default, no flags, an empty mask.
     let default = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
