@@ -4,7 +4,7 @@ use std::{
     backtrace::{Backtrace, BacktraceStatus},
     fmt::Debug,
     fs::{File, Metadata},
-    io,
+    io::{self, Write},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     panic::{self, PanicHookInfo},
     path::{Path, PathBuf},
@@ -29,7 +29,10 @@ use tracing_subscriber::{
 
 use crate::{
     log_queue::LogQueue,
-    render::{screen::is_coloured, visible::visible},
+    render::{
+        screen::is_coloured,
+        visible::{visible, visible_json},
+    },
 };
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
@@ -97,7 +100,11 @@ pub(crate) fn start(level: &str, format: LogFormat, bounded: bool) -> anyhow::Re
         .log_internal_errors(false)
         .with_writer(Arc::clone(&queue));
     match format {
-        LogFormat::Json => tracing::subscriber::set_global_default(builder.json().finish()),
+        LogFormat::Json => {
+            let lines = JsonLines(Arc::clone(&queue));
+            let builder = builder.json().with_writer(Arc::new(lines));
+            tracing::subscriber::set_global_default(builder.finish())
+        }
         LogFormat::Text => {
             let coloured = is_coloured(&io::stderr());
             let builder = builder.with_ansi(coloured).with_target(false);
@@ -108,6 +115,21 @@ pub(crate) fn start(level: &str, format: LogFormat, bounded: bool) -> anyhow::Re
     .context("cannot start logging")?;
     log_panics(Arc::clone(&queue));
     Ok(Log(queue))
+}
+
+/// The queue for lines of JSON, whose texts may be of others. Each write is one complete line.
+struct JsonLines(Arc<LogQueue>);
+
+impl Write for &JsonLines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        self.0.push(visible_json(&text).as_bytes());
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Writes a field of a text line. Its value may be text of others.
@@ -228,13 +250,33 @@ mod tests {
         assert_eq!(rotated_name(path), Path::new("/run/outpost/server.log.old"));
     }
 
-    #[test]
-    fn panic_is_written_to_the_queue() {
+    fn recorded_queue() -> (Arc<LogQueue>, mpsc::Receiver<String>) {
         let (send, written) = mpsc::sync_channel(16);
         let write = move |lines: &[u8]| {
             let _ = send.send(String::from_utf8_lossy(lines).into_owned());
         };
         let queue = LogQueue::start(QUEUE_BYTES, write, |_| ()).expect("a thread");
+        (queue, written)
+    }
+
+    #[test]
+    fn json_has_no_hidden_characters() {
+        let (queue, written) = recorded_queue();
+        let builder = fmt::Subscriber::builder().json();
+        let subscriber = builder.with_writer(Arc::new(JsonLines(queue))).finish();
+        let text = "a\u{9b}31m\u{202e}b\u{1b}";
+        tracing::subscriber::with_default(subscriber, || tracing::info!(text, "sent"));
+        let line = written.recv_timeout(Duration::from_secs(20));
+        let line = line.expect("a line");
+        let hidden = ["\u{9b}", "\u{202e}", "\u{1b}"];
+        assert!(!hidden.iter().any(|one| line.contains(one)), "{line:?}");
+        let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(value["fields"]["text"], text);
+    }
+
+    #[test]
+    fn panic_is_written_to_the_queue() {
+        let (queue, written) = recorded_queue();
         log_panics(queue);
         let panicking = thread::Builder::new().name("worker".to_owned());
         let worker = panicking
