@@ -124,7 +124,7 @@ async fn cancel_from_python(
         .kill_on_drop(true)
         .spawn()
         .expect("spawn");
-    let output = deadline::expect_soon("the client", child.wait_with_output()).await;
+    let output = deadline::expect_interpreter("the client", child.wait_with_output()).await;
     let output = output.expect("wait");
     let text_content = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text_content}");
@@ -133,35 +133,41 @@ async fn cancel_from_python(
 }
 
 #[tokio::test]
-async fn python_sdk_cancels_through_the_proxy() {
-    let server = outpost().start().await;
-    let on = ["--on", server.urls()[0].as_str()];
-    for args in [&[][..], &on] {
-        let recorder = StdinRecorder::new();
-        let calls = [
-            json!([LONG, {"duration": 1000, "steps": 100_000}]),
-            json!([LONG, {"duration": 0.2, "steps": 4}]),
-        ];
-        let report = cancel_from_python("legacy", args, &recorder.wrap(&everything()), calls).await;
-        recorder.cancelled_call(LONG).await;
-        assert_eq!(report["cancelled"], true, "{report}");
-        assert!(
-            report["text"]
-                .as_str()
-                .is_some_and(|text_content| text_content.contains("Steps: 4.")),
-            "{report}"
-        );
-        let steps = report["progress"].as_array().expect("a list");
-        assert!(steps.iter().all(|step| step[1] == 4.0), "{report}");
+async fn python_sdk_cancels_through_a_local_proxy() {
+    python_sdk_cancels(&[]).await;
+}
 
-        for mode in ["legacy", "auto"] {
-            let recorder = StdinRecorder::new();
-            let calls = [json!(["wait", {}]), json!(["cancelled_request", {}])];
-            let report = cancel_from_python(mode, args, &recorder.wrap(&waiting()), calls).await;
-            let off = recorder.cancelled_call("wait").await;
-            assert_eq!(report["text"], off.to_string(), "{report}");
-            assert_eq!(report["cancelled"], true, "{report}");
-        }
+#[tokio::test]
+async fn python_sdk_cancels_through_a_remote_proxy() {
+    let server = outpost().start().await;
+    python_sdk_cancels(&["--on", server.urls()[0].as_str()]).await;
+}
+
+async fn python_sdk_cancels(args: &[&str]) {
+    let recorder = StdinRecorder::new();
+    let calls = [
+        json!([LONG, {"duration": 1000, "steps": 100_000}]),
+        json!([LONG, {"duration": 0.2, "steps": 4}]),
+    ];
+    let report = cancel_from_python("legacy", args, &recorder.wrap(&everything()), calls).await;
+    recorder.cancelled_call(LONG).await;
+    assert_eq!(report["cancelled"], true, "{report}");
+    assert!(
+        report["text"]
+            .as_str()
+            .is_some_and(|text_content| text_content.contains("Steps: 4.")),
+        "{report}"
+    );
+    let steps = report["progress"].as_array().expect("a list");
+    assert!(steps.iter().all(|step| step[1] == 4.0), "{report}");
+
+    for mode in ["legacy", "auto"] {
+        let recorder = StdinRecorder::new();
+        let calls = [json!(["wait", {}]), json!(["cancelled_request", {}])];
+        let report = cancel_from_python(mode, args, &recorder.wrap(&waiting()), calls).await;
+        let off = recorder.cancelled_call("wait").await;
+        assert_eq!(report["text"], off.to_string(), "{report}");
+        assert_eq!(report["cancelled"], true, "{report}");
     }
 }
 
@@ -202,7 +208,7 @@ async fn our_client_cancels_through_the_proxy() {
             let pool = pool(args, &recorder.wrap(&command), &tag);
             let (sender, mut steps) = mpsc::channel(64);
             let arguments = arguments.as_object().expect("an object").clone();
-            deadline::expect_soon("a step", async {
+            deadline::expect_interpreter("a step", async {
                 tokio::select! {
                     response = pool.call("one", long, arguments, Some(&sender)) => {
                         panic!("unexpected response {response:?}")

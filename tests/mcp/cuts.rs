@@ -54,63 +54,88 @@ impl CutLink<'_> {
     }
 }
 
+/// A server, and how to get texts and pictures from it.
+struct Case {
+    command: Vec<String>,
+    /// A tool that returns a picture.
+    image: &'static str,
+    /// The params of a call that returns `text`.
+    large: Value,
+    text: String,
+    /// The first resource, if it is known.
+    uri: Option<&'static str>,
+}
+
 #[tokio::test]
-async fn host_behind_the_proxy_survives_cuts() {
+async fn host_of_a_node_server_survives_cuts() {
+    let message = "0123456789abcdef".repeat(LARGE / 16);
+    host_survives_cuts(Case {
+        command: everything(),
+        image: "get-tiny-image",
+        large: json!({"name": "echo", "arguments": {"message": message}}),
+        text: format!("Echo: {message}"),
+        uri: None,
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn host_of_a_python_server_survives_cuts() {
+    host_survives_cuts(Case {
+        command: waiting(),
+        image: "picture",
+        large: json!({"name": "large", "arguments": {"size": LARGE}}),
+        text: "0123456789abcdef".repeat(LARGE / 16),
+        uri: Some("waiting://note"),
+    })
+    .await;
+}
+
+async fn host_survives_cuts(case: Case) {
     let server = outpost().start().await;
     let link = FaultyLink::to(server.address()).await;
-    let message = "0123456789abcdef".repeat(LARGE / 16);
-    for (command, image, large, uri, text) in [
-        (
-            everything(),
-            "get-tiny-image",
-            json!({"name": "echo", "arguments": {"message": message}}),
-            None,
-            format!("Echo: {message}"),
-        ),
-        (
-            waiting(),
-            "picture",
-            json!({"name": "large", "arguments": {"size": LARGE}}),
-            Some("waiting://note"),
-            message.clone(),
-        ),
-    ] {
-        let recorder = StdinRecorder::new();
-        let mut host = Host::start(&["--on", link.url()], &recorder.wrap(&command));
-        host.handshake().await;
-        let cut_link = CutLink {
-            link: &link,
-            recorder: &recorder,
-        };
-        let mut send_request = async |method, params| {
-            // Once this has a response, all earlier messages have arrived.
-            host.call("resources/templates/list", json!({})).await;
-            let response = cut_link.cut_before(method, host.call(method, params)).await;
-            assert_eq!(response.get("error"), None, "{response}");
-            response["result"].clone()
-        };
-        let tools = send_request("tools/list", json!({})).await;
-        assert!(tools["tools"].as_array().is_some_and(|all| all.len() > 4));
-        let resources = send_request("resources/list", json!({})).await;
-        let first = resources["resources"][0]["uri"].clone();
-        assert!(uri.is_none_or(|uri| first == uri), "{resources}");
-        let read = send_request("resources/read", json!({"uri": first})).await;
-        assert_eq!(read["contents"][0]["uri"], first, "{read}");
-        let picture = send_request("tools/call", json!({"name": image})).await;
-        let blocks = picture["content"].as_array().expect("a list");
-        let is_png = |block: &Value| {
-            let data = block["data"].as_str().unwrap_or_default();
-            block["type"] == "image" && data.starts_with("iVBORw0KGgo")
-        };
-        assert!(blocks.iter().any(is_png), "{picture}");
-        let response = host.call("tools/call", large);
-        let response = cut_link.cut_within("tools/call", response).await;
-        let text_content = &response["result"]["content"][0]["text"];
-        assert!(*text_content == text, "a different text");
-        assert_eq!(host.close().await.status.code(), Some(0));
-        // A repeated request would be counted as well.
-        assert_eq!(recorder.count("tools/call"), 2);
-    }
+    let Case {
+        command,
+        image,
+        large,
+        text,
+        uri,
+    } = case;
+    let recorder = StdinRecorder::new();
+    let mut host = Host::start(&["--on", link.url()], &recorder.wrap(&command));
+    host.handshake().await;
+    let cut_link = CutLink {
+        link: &link,
+        recorder: &recorder,
+    };
+    let mut send_request = async |method, params| {
+        // Once this has a response, all earlier messages have arrived.
+        host.call("resources/templates/list", json!({})).await;
+        let response = cut_link.cut_before(method, host.call(method, params)).await;
+        assert_eq!(response.get("error"), None, "{response}");
+        response["result"].clone()
+    };
+    let tools = send_request("tools/list", json!({})).await;
+    assert!(tools["tools"].as_array().is_some_and(|all| all.len() > 4));
+    let resources = send_request("resources/list", json!({})).await;
+    let first = resources["resources"][0]["uri"].clone();
+    assert!(uri.is_none_or(|uri| first == uri), "{resources}");
+    let read = send_request("resources/read", json!({"uri": first})).await;
+    assert_eq!(read["contents"][0]["uri"], first, "{read}");
+    let picture = send_request("tools/call", json!({"name": image})).await;
+    let blocks = picture["content"].as_array().expect("a list");
+    let is_png = |block: &Value| {
+        let data = block["data"].as_str().unwrap_or_default();
+        block["type"] == "image" && data.starts_with("iVBORw0KGgo")
+    };
+    assert!(blocks.iter().any(is_png), "{picture}");
+    let response = host.call("tools/call", large);
+    let response = cut_link.cut_within("tools/call", response).await;
+    let text_content = &response["result"]["content"][0]["text"];
+    assert!(*text_content == text, "a different text");
+    assert_eq!(host.close().await.status.code(), Some(0));
+    // A repeated request would be counted as well.
+    assert_eq!(recorder.count("tools/call"), 2);
 }
 
 fn text(result: &CallToolResult) -> &str {
@@ -157,7 +182,7 @@ async fn our_client_survives_cuts() {
         let config = ServerConfig::parse("one", &config).expect("valid");
         let servers = BTreeMap::from([("one".to_owned(), config)]);
         let pool = ServerPool::start(servers, &executors, &Limits::default());
-        deadline::expect_soon("the server", pool.wait_started()).await;
+        deadline::expect_interpreter("the server", pool.wait_started()).await;
         let session = pool.session("one").await.expect("a session");
         let cut_link = CutLink {
             link: &link,

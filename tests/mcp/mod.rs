@@ -144,8 +144,11 @@ impl Host {
 
     /// Returns the next message, or `None` at the end.
     async fn next(&mut self) -> Option<Value> {
-        let line = deadline::expect_soon("a message", self.stdout.next_line()).await;
-        let line = line.expect("a line")?;
+        deadline::expect_soon("a message", self.read()).await
+    }
+
+    async fn read(&mut self) -> Option<Value> {
+        let line = self.stdout.next_line().await.expect("a line")?;
         Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line}")))
     }
 
@@ -186,7 +189,10 @@ impl Host {
             "capabilities": {},
             "clientInfo": {"name": "host", "version": "1"},
         });
-        let response = self.call("initialize", hello).await;
+        let id = self.send_request("initialize", hello).await;
+        let first = deadline::expect_interpreter("the first message", self.read()).await;
+        let response = first.expect("a response");
+        assert_eq!(response["id"], json!(id), "{response}");
         assert_eq!(response["result"]["protocolVersion"], "2025-06-18");
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
             .await;

@@ -6,12 +6,26 @@ use std::time::{Duration, Instant};
 /// Bounds the wait for one event.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
+/// Bounds the wait for a foreign interpreter, such as Python or Node.js, which loads its packages before
+/// it responds. On a busy machine that takes longer than anything of ours.
+pub const INTERPRETER_DEADLINE: Duration = Duration::from_secs(60);
+
 /// The poll interval for state that has no event.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Awaits `future`, and panics if it takes longer than [`DEADLINE`].
 pub async fn expect_soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(DEADLINE, future).await {
+    expect_within(DEADLINE, what, future).await
+}
+
+/// Awaits `future`, which includes the start of an interpreter, and panics if it takes longer than
+/// [`INTERPRETER_DEADLINE`].
+pub async fn expect_interpreter<T>(what: &str, future: impl Future<Output = T>) -> T {
+    expect_within(INTERPRETER_DEADLINE, what, future).await
+}
+
+async fn expect_within<T>(limit: Duration, what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(limit, future).await {
         Ok(value) => value,
         Err(_) => panic!("timed out waiting for {what}"),
     }
