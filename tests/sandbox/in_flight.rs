@@ -41,9 +41,10 @@ print('connected')
 
 #[tokio::test]
 async fn descriptors_in_flight_do_not_stop_other_starts() {
-    if !Path::new(PYTHON).exists() {
-        return;
-    }
+    assert!(
+        Path::new(PYTHON).exists(),
+        "{PYTHON} is missing: install Python 3"
+    );
     let (_server, client) = ready().await;
     let dirs = SandboxDirs::new();
     let start = |id: &str, script| Start::new(id, &[PYTHON, "-c", script]).cwd(&dirs.workspace());
