@@ -1,9 +1,10 @@
 //! Tests that the client reconnects without loss after the link is cut.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use outpost_client::{
-    ConnectionState, DeliveryMode, Event, Executor as _, ReconnectFailure, RemoteExecutor,
+    ConnectionState, DeliveryMode, Event, Executor as _, Lease, ReconnectFailure, RemoteExecutor,
     RemoteOptions,
 };
 use outpost_testkit::{CountedLines, Direction, FaultyLink, deadline};
@@ -168,4 +169,30 @@ async fn killed_server_fails_every_process() {
             .to_string()
             .starts_with("exec-server transport disconnected: ")
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lease_is_restored_over_a_cut() {
+    let server = outpost().args(&["--log-level", "debug"]).start().await;
+    let link = FaultyLink::to(server.address()).await;
+    let remote = RemoteExecutor::connect(link.url(), RemoteOptions::default());
+    let remote = remote.await.unwrap();
+    let changes = || server.stderr().matches("session lease changed").count();
+    // Cuts the link after the request took effect and before its response.
+    let cut = async || {
+        let before = changes();
+        link.stall(Direction::ToClient);
+        deadline::poll_until("a new lease", || (changes() > before).then_some(())).await;
+        link.cut().await;
+        link.open();
+    };
+    let (long, short) = (Duration::from_secs(600), Duration::from_secs(60));
+    let set = remote.set_lease(Lease::For(long));
+    let ((), set) = tokio::join!(wait_reconnected(&remote, cut()), set);
+    assert!(set.is_err(), "the previous lease is unknown");
+    let restore = remote.restore_lease(Lease::For(short));
+    let ((), restored) = tokio::join!(wait_reconnected(&remote, cut()), restore);
+    restored.unwrap();
+    let before = remote.set_lease(Lease::For(long)).await.unwrap();
+    assert_eq!(before, Lease::For(short));
 }
