@@ -9,7 +9,8 @@ use tokio::time::{sleep_until, timeout};
 
 use crate::{
     clock::{self, until},
-    process::{KILL_TIMEOUT, Process, Room},
+    kept_output::Room,
+    process::{KILL_TIMEOUT, Process},
 };
 
 /// The exit code of a process that was killed by its timeout.

@@ -21,7 +21,7 @@
 //! - `engine`: sessions, limits, sandboxed starts, retention of closed processes
 //! - `session`: slots and lease of one session (`slots`, `lease`)
 //! - `process`: the handle on one process; `stdin`, its input; `actor`, its task
-//! - `output_budget`: the memory of the output that all processes keep
+//! - `kept_output`: the log of each process, and the memory of the output that all keep
 //! - `shares`: places per peer, for processes, sessions and connections
 //! - `termination`, `closed_processes`, `stops`: pure state machines
 
@@ -34,8 +34,8 @@ mod environment_info;
 mod error;
 mod freed_bytes;
 mod idle;
+mod kept_output;
 mod limits;
-mod output_budget;
 mod process;
 mod session;
 mod shares;

@@ -12,15 +12,12 @@ use tokio::sync::Notify;
 use crate::{
     About, Delivery, clock,
     freed_bytes::FreedBytes,
-    output_budget::{MIN_BYTES, OutputBudget},
+    kept_output::{Log, LogGuard, MIN_BYTES, OutputBudget, Room},
     stdin::Stdin,
     termination::Termination,
 };
 
-mod log;
 mod terminate;
-pub(crate) use log::Room;
-use log::{Log, LogGuard};
 pub(crate) use terminate::KILL_TIMEOUT;
 
 /// Is notified about new events of a process.

@@ -29,7 +29,7 @@ use crate::{
     clock,
     closed_processes::{ClosedLimits, ClosedOwner, ClosedProcesses},
     freed_bytes::FreedBytes,
-    output_budget::OutputBudget,
+    kept_output::OutputBudget,
     stdin::Stdin,
     stops::StopMeter,
 };
