@@ -16,8 +16,10 @@ use tokio::{
 };
 
 /// Bytes of a connection that are not counted, so that small requests, and an answer with one
-/// chunk of output, never wait for others.
+/// chunk of output, seldom wait for others.
 const UNCOUNTED_BYTES: usize = 128 * 1024;
+/// Bytes of all connections that are not counted.
+const ALL_UNCOUNTED_BYTES: usize = 32 * 1024 * 1024;
 /// Fraction of the budget that is kept for connections that hold little.
 const RESERVE_FRACTION: usize = 9;
 /// A connection may hold this many times the bytes that are free beyond the reserve.
@@ -41,6 +43,8 @@ struct Budget {
     /// Time after which a request that waits for bytes is rejected.
     timeout: Duration,
     used: AtomicUsize,
+    /// Bytes that are not counted in `used`.
+    uncounted: AtomicUsize,
     /// Notified when bytes are released.
     released: Notify,
 }
@@ -64,8 +68,18 @@ impl Budget {
             .is_ok()
     }
 
-    fn release(&self, bytes: usize) {
-        self.used.fetch_sub(bytes, Ordering::AcqRel);
+    /// Takes up to `bytes` that are not counted. Returns how many.
+    fn take_uncounted(&self, bytes: usize) -> usize {
+        let available = |taken: usize| bytes.min(ALL_UNCOUNTED_BYTES.saturating_sub(taken));
+        let take = |taken| Some(taken + available(taken)).filter(|_| bytes > 0);
+        self.uncounted
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, take)
+            .map_or(0, available)
+    }
+
+    fn release(&self, counted: usize, uncounted: usize) {
+        self.used.fetch_sub(counted, Ordering::AcqRel);
+        self.uncounted.fetch_sub(uncounted, Ordering::AcqRel);
         self.released.notify_waiters();
     }
 }
@@ -79,6 +93,7 @@ impl MemoryBudget {
                 max_bytes,
                 timeout,
                 used: AtomicUsize::new(0),
+                uncounted: AtomicUsize::new(0),
                 released: Notify::new(),
             }),
         }
@@ -90,7 +105,7 @@ impl MemoryBudget {
         MemoryShare {
             shared: Arc::new(Share {
                 budget: Arc::clone(&self.shared),
-                held: Mutex::new(0),
+                held: Mutex::default(),
             }),
         }
     }
@@ -105,44 +120,50 @@ pub struct MemoryShare {
 #[derive(Debug)]
 struct Share {
     budget: Arc<Budget>,
-    /// All bytes of the connection. Those over [`UNCOUNTED_BYTES`] are taken from the budget.
-    held: Mutex<usize>,
+    held: Mutex<Held>,
+}
+
+/// All bytes of a connection.
+#[derive(Debug, Default)]
+struct Held {
+    /// Taken from the budget.
+    counted: usize,
+    /// At most [`UNCOUNTED_BYTES`].
+    uncounted: usize,
 }
 
 impl Share {
     fn take(&self, bytes: usize) -> bool {
         let mut held = self.held.lock();
-        let Some(after) = held.checked_add(bytes) else {
-            return false;
-        };
-        let more = counted(after) - counted(*held);
-        if more > 0 && !self.budget.take(more, counted(after)) {
+        let uncounted = bytes.min(UNCOUNTED_BYTES - held.uncounted);
+        let uncounted = self.budget.take_uncounted(uncounted);
+        let more = bytes - uncounted;
+        let counted = held.counted.checked_add(more);
+        if more > 0 && !counted.is_some_and(|counted| self.budget.take(more, counted)) {
+            self.budget.uncounted.fetch_sub(uncounted, Ordering::AcqRel);
             return false;
         }
-        *held = after;
+        held.counted += more;
+        held.uncounted += uncounted;
         true
     }
 
     fn release(&self, bytes: usize) {
         let mut held = self.held.lock();
-        let less = counted(*held) - counted(*held - bytes);
-        *held -= bytes;
+        let counted = bytes.min(held.counted);
+        let uncounted = bytes - counted;
+        held.counted -= counted;
+        held.uncounted -= uncounted;
         drop(held);
-        if less > 0 {
-            self.budget.release(less);
-        }
+        self.budget.release(counted, uncounted);
     }
 
     /// Returns whether the connection could get `bytes` if it were the only one.
     fn can_ever_take(&self, bytes: usize) -> bool {
-        let most = counted(bytes);
+        let most = bytes.saturating_sub(UNCOUNTED_BYTES);
         let free = self.budget.max_bytes.checked_sub(most);
         most == 0 || free.is_some_and(|free| self.budget.permits(most, free))
     }
-}
-
-fn counted(held: usize) -> usize {
-    held.saturating_sub(UNCOUNTED_BYTES)
 }
 
 impl MemoryShare {
@@ -316,6 +337,20 @@ mod tests {
         assert!(share.try_charge(1).is_none());
         drop(charge);
         assert!(share.try_charge(1).is_some());
+    }
+
+    #[test]
+    fn uncounted_bytes_of_all_connections_are_bounded() {
+        let budget = budget();
+        let connections = 2 * ALL_UNCOUNTED_BYTES / UNCOUNTED_BYTES;
+        let take = |_| budget.share().try_charge(UNCOUNTED_BYTES).expect("bytes");
+        let held: Vec<_> = (0..connections).map(take).collect();
+        let used = || budget.shared.used.load(Ordering::Acquire);
+        assert_eq!(used(), ALL_UNCOUNTED_BYTES);
+        drop(held);
+        assert_eq!(used(), 0);
+        let _one = budget.share().try_charge(UNCOUNTED_BYTES).expect("bytes");
+        assert_eq!(used(), 0);
     }
 
     #[test]
