@@ -3,14 +3,12 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io,
-    os::unix::{
-        fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
-        net::UnixStream as StdUnixStream,
-    },
+    os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
 use rustix::fs::OFlags;
+use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{UnixListener, UnixStream};
 
 use super::ListenError;
@@ -30,13 +28,17 @@ struct SocketFile {
 impl UnixSocket {
     /// Binds the socket. Replaces the file of a server that is gone.
     pub(super) fn bind(path: &Path) -> Result<Self, ListenError> {
+        Self::bind_with(path, File::lock)
+    }
+
+    /// Binds the socket with a lock on its path. Without it, two servers that find the same stale file
+    /// would both replace it, and one of them would be out of reach.
+    fn bind_with(path: &Path, lock: fn(&File) -> io::Result<()>) -> Result<Self, ListenError> {
         let failed = |os| ListenError::Unix {
             path: path.to_owned(),
             os,
         };
-        // Without it, two servers that find the same stale file would both replace it, and one of
-        // them would be out of reach.
-        let _lock = BindLock::take(path).map_err(failed)?;
+        let _lock = BindLock::take(path, lock).map_err(failed)?;
         remove_stale_socket(path)?;
         bind_private(path).map_err(failed)
     }
@@ -52,19 +54,22 @@ impl UnixSocket {
     }
 
     /// Binds the socket again if its file is gone, as after a cleanup of temporary files. A
-    /// directory that is gone too is created for this user alone. Returns whether it did.
+    /// directory that is gone too is created for this user alone. Returns whether it did. Waits for
+    /// nothing: if another process has the lock, it fails and can be repeated.
     pub(super) fn restore(&mut self) -> Result<bool, ListenError> {
         if self.file.is_ours() {
             return Ok(false);
         }
         let path = self.file.path.clone();
-        if let Some(parent) = path.parent()
-            && !parent.exists()
-        {
-            // A failure is that of the bind, too.
+        if let Some(parent) = path.parent() {
+            // A failure is that of the check, too.
             let _ = DirBuilder::new().mode(0o700).create(parent);
+            check_directory(parent).map_err(|os| ListenError::Unix {
+                path: path.clone(),
+                os,
+            })?;
         }
-        *self = UnixSocket::bind(&path)?;
+        *self = UnixSocket::bind_with(&path, |file| Ok(file.try_lock()?))?;
         Ok(true)
     }
 }
@@ -95,8 +100,8 @@ struct BindLock {
 }
 
 impl BindLock {
-    /// Waits for the lock, which others hold for a few system calls only.
-    fn take(socket: &Path) -> io::Result<Self> {
+    /// Takes the lock with `lock`. Others hold it for a few system calls only.
+    fn take(socket: &Path, lock: fn(&File) -> io::Result<()>) -> io::Result<Self> {
         let path = with_suffix(socket, ".lock");
         loop {
             let file = OpenOptions::new()
@@ -111,7 +116,7 @@ impl BindLock {
             if metadata.uid() != rustix::process::geteuid().as_raw() {
                 return Err(io::ErrorKind::PermissionDenied.into());
             }
-            file.lock()?;
+            lock(&file)?;
             // The previous holder removed the file that was opened.
             let is_same = |named: fs::Metadata| {
                 (named.dev(), named.ino()) == (metadata.dev(), metadata.ino())
@@ -144,13 +149,46 @@ fn remove_stale_socket(path: &Path) -> Result<(), ListenError> {
     if !metadata.file_type().is_socket() {
         return Err(ListenError::NotASocket(path.to_owned()));
     }
-    match StdUnixStream::connect(path) {
-        Ok(_) => Err(ListenError::SocketInUse(path.to_owned())),
+    match try_connect(path) {
+        Ok(()) => Err(ListenError::SocketInUse(path.to_owned())),
+        // The queue of a listener is full.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(ListenError::SocketInUse(path.to_owned()))
+        }
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             fs::remove_file(path).map_err(failed)
         }
         Err(error) => Err(failed(error)),
     }
+}
+
+/// Connects without waiting.
+fn try_connect(path: &Path) -> io::Result<()> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.connect(&SockAddr::unix(path)?)
+}
+
+/// Fails if another user could replace files in a directory: it belongs to another user than root, or
+/// others may write to it and it is not sticky.
+fn check_directory(directory: &Path) -> io::Result<()> {
+    const STICKY: u32 = 0o1000;
+    const WRITABLE_BY_OTHERS: u32 = 0o022;
+    let directory = match directory.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => directory,
+    };
+    let metadata = fs::metadata(directory)?;
+    let own = rustix::process::geteuid().as_raw();
+    let is_trusted = [0, own].contains(&metadata.uid());
+    let is_private = metadata.mode() & WRITABLE_BY_OTHERS == 0 || metadata.mode() & STICKY != 0;
+    if is_trusted && is_private {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        "other users can replace files in its directory; remove their write permission",
+    ))
 }
 
 /// Binds with mode 0600 from the start: creates the socket under a temporary name, sets its
@@ -249,5 +287,44 @@ mod tests {
         assert!(socket.restore().unwrap());
         drop(socket);
         assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn restore_waits_for_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let mut socket = UnixSocket::bind(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let lock = BindLock::take(&path, File::lock).unwrap();
+        let rejected = socket.restore().unwrap_err();
+        assert!(matches!(rejected, ListenError::Unix { .. }), "{rejected}");
+        drop(lock);
+        // A listener with a full queue.
+        let other = Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        other.bind(&SockAddr::unix(&path).unwrap()).unwrap();
+        other.listen(0).unwrap();
+        try_connect(&path).unwrap();
+        let rejected = socket.restore().unwrap_err();
+        assert!(
+            matches!(rejected, ListenError::SocketInUse(_)),
+            "{rejected}"
+        );
+    }
+
+    #[tokio::test]
+    async fn socket_is_not_restored_where_others_may_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("folder");
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("socket");
+        let mut socket = UnixSocket::bind(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let set_mode = |mode| fs::set_permissions(&folder, fs::Permissions::from_mode(mode));
+        set_mode(0o777).unwrap();
+        let rejected = socket.restore().unwrap_err();
+        assert!(rejected.to_string().contains("directory"), "{rejected}");
+        assert!(!path.exists());
+        set_mode(0o1777).unwrap();
+        assert!(socket.restore().unwrap());
     }
 }
