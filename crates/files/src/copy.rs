@@ -17,7 +17,7 @@ use crate::names::{HiddenNames, Names};
 use crate::path_masks::PathMasks;
 use crate::procfs::check_not_own;
 use crate::regular::{NO_SIDE_EFFECTS, check_regular, check_size, max_size};
-use crate::resolve::{Identity, PATH_DIRECTORY, file_type, if_exists};
+use crate::resolve::{Identity, PATH_DIRECTORY, file_type, if_exists, open_following};
 use crate::{Files, FilesError};
 
 /// The mode bits that a copy keeps. Set-user-ID and set-group-ID would grant the rights of the copy's
@@ -75,10 +75,24 @@ impl Files {
 /// A name in an open directory.
 type EntryIn<'a> = (BorrowedFd<'a>, &'a OsStr);
 
+/// Opens an entry, unless it is a file of this process in a procfs. `flags` tells whether the entry is a
+/// path whose symbolic links are followed, except those of a procfs, or a name in a directory.
+fn open_entry(
+    (directory, name): EntryIn<'_>,
+    open_flags: OFlags,
+    mode: Mode,
+    flags: AtFlags,
+) -> Result<OwnedFd, FilesError> {
+    if flags.contains(AtFlags::SYMLINK_NOFOLLOW) {
+        return check_not_own(openat(directory, name, open_flags, mode)?);
+    }
+    open_following(Path::new(name), open_flags, mode)
+}
+
 /// Copies a regular file. `flags` tells whether a symbolic link at the destination is followed.
 fn copy_file(from: EntryIn<'_>, to: EntryIn<'_>, flags: AtFlags) -> Result<(), FilesError> {
     let source_flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | NO_SIDE_EFFECTS;
-    let source = check_not_own(openat(from.0, from.1, source_flags, Mode::empty())?)?;
+    let source = open_entry(from, source_flags, Mode::empty(), flags)?;
     let stat = fstat(&source)?;
     if file_type(&stat) != FileType::RegularFile {
         return Err(FilesError::CopyUnsupported);
@@ -119,8 +133,7 @@ fn open_target(
     if flags.contains(AtFlags::SYMLINK_NOFOLLOW) {
         target_flags |= OFlags::NOFOLLOW;
     }
-    let target = openat(directory, name, target_flags, mode | Mode::WUSR)?;
-    let target = check_not_own(target)?;
+    let target = open_entry((directory, name), target_flags, mode | Mode::WUSR, flags)?;
     check_regular(&target)?;
     if Identity::of(&target)? == Identity::from(source) {
         return Ok(None);
@@ -181,7 +194,7 @@ fn copy_tree(
     max_depth: usize,
     omitted: &HiddenNames,
 ) -> Result<(), FilesError> {
-    let first = PendingDirectory::open(source, to, OFlags::empty(), omitted)?;
+    let first = PendingDirectory::open(source, to, AtFlags::empty(), omitted)?;
     // Stop if a change of the tree leads into the copy.
     let copy_root = Identity::of(&first.copy)?;
     let mut levels = vec![first];
@@ -202,7 +215,7 @@ fn copy_tree(
                 if Identity::of(&source)? == copy_root {
                     return Err(FilesError::CopyIntoItself);
                 }
-                let below = PendingDirectory::open(source, to, OFlags::NOFOLLOW, omitted)?;
+                let below = PendingDirectory::open(source, to, AtFlags::SYMLINK_NOFOLLOW, omitted)?;
                 levels.push(below);
                 if levels.len() > max_depth {
                     return Err(FilesError::TooDeep { limit: max_depth });
@@ -218,7 +231,7 @@ impl PendingDirectory {
     fn open(
         source: OwnedFd,
         (directory, name): EntryIn<'_>,
-        flags: OFlags,
+        flags: AtFlags,
         omitted: &HiddenNames,
     ) -> Result<Self, FilesError> {
         let mode = Mode::from_raw_mode(fstat(&source)?.st_mode & PERMISSIONS);
@@ -227,9 +240,13 @@ impl PendingDirectory {
             Err(Errno::EXIST) => None,
             Err(error) => return Err(error.into()),
         };
+        let mut copy_flags = READ;
+        if flags.contains(AtFlags::SYMLINK_NOFOLLOW) {
+            copy_flags |= OFlags::NOFOLLOW;
+        }
         Ok(PendingDirectory {
             names: Names::new(&source, omitted)?,
-            copy: openat(directory, name, READ | flags, Mode::empty())?,
+            copy: open_entry((directory, name), copy_flags, Mode::empty(), flags)?,
             source,
             mode,
         })
@@ -240,5 +257,34 @@ impl PendingDirectory {
             Some(mode) => Ok(fchmod(&self.copy, mode)?),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd as _;
+
+    use super::*;
+
+    /// As if the link had been created after the paths of the operation were checked.
+    #[test]
+    fn procfs_link_to_an_open_file_is_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (source, open) = (
+            directory.path().join("source"),
+            directory.path().join("open"),
+        );
+        std::fs::write(&source, "new").unwrap();
+        std::fs::write(&open, "original").unwrap();
+        let file = File::open(&open).unwrap();
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(format!("/proc/self/fd/{}", file.as_raw_fd()), &link).unwrap();
+        let copied = copy_file(
+            (CWD, source.as_os_str()),
+            (CWD, link.as_os_str()),
+            AtFlags::empty(),
+        );
+        assert!(matches!(copied, Err(FilesError::ProcfsLink)), "{copied:?}");
+        assert_eq!(std::fs::read_to_string(&open).unwrap(), "original");
     }
 }
