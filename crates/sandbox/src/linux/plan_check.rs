@@ -39,20 +39,24 @@ pub(super) fn check_landlock(plan: &Plan) -> Result<(), PrepareError> {
     }
     for (at, rule) in plan.rules.iter().enumerate() {
         let above = plan.covering(at, &rule.path);
-        match (above.map(|above| above.access), rule.access) {
-            (Some(Access::Read | Access::Write), Access::Deny) if rule.origin != Origin::Own => {
-                return Err(PrepareError::DeniedBelowGrant(rule.path.clone()));
-            }
-            (Some(Access::Write), Access::Read | Access::Deny) => {
-                tracing::warn!(
-                    path = ?rule.path,
-                    "read-only path is writable: sandbox.level is landlock"
-                );
-            }
-            _ => {}
+        if let Some(exception) = unenforced(above.map(|above| above.access), rule)? {
+            tracing::warn!(path = ?rule.path, "{exception}: sandbox.level is landlock");
         }
     }
     Ok(())
+}
+
+/// Describes what Landlock doesn't enforce for a rule below a path with the access `above`.
+fn unenforced(above: Option<Access>, rule: &Rule) -> Result<Option<&'static str>, PrepareError> {
+    Ok(match (above, rule.access) {
+        (Some(Access::Read | Access::Write), Access::Deny) if rule.origin != Origin::Own => {
+            return Err(PrepareError::DeniedBelowGrant(rule.path.clone()));
+        }
+        (Some(Access::Write), Access::Read) => Some("read-only path is writable"),
+        (Some(Access::Write), Access::Deny) => Some("hidden path is writable"),
+        (Some(Access::Read), Access::Deny) => Some("hidden path is readable"),
+        (None | Some(Access::Deny), _) | (Some(_), Access::Write) | (_, Access::Read) => None,
+    })
 }
 
 /// Returns the shared libraries of this program.
@@ -70,4 +74,30 @@ pub(super) fn libraries() -> Vec<PathBuf> {
     paths.sort();
     paths.dedup();
     paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Presence;
+
+    #[test]
+    fn every_exception_inside_a_grant_is_reported() {
+        let rule = |access, origin| Rule::new("/x".into(), access, Presence::Directory, origin);
+        let own = rule(Access::Deny, Origin::Own);
+        let reported = |above, rule: &Rule| unenforced(above, rule).expect("allowed").is_some();
+        assert!(reported(Some(Access::Read), &own));
+        assert!(reported(Some(Access::Write), &own));
+        assert!(reported(
+            Some(Access::Write),
+            &rule(Access::Read, Origin::Entry)
+        ));
+        assert!(!reported(None, &own));
+        assert!(!reported(Some(Access::Deny), &own));
+        assert!(!reported(
+            Some(Access::Read),
+            &rule(Access::Write, Origin::Entry)
+        ));
+        assert!(unenforced(Some(Access::Read), &rule(Access::Deny, Origin::Entry)).is_err());
+    }
 }
