@@ -46,6 +46,15 @@ pub enum SandboxError {
         /// The limit.
         limit: Duration,
     },
+    /// Too many earlier preparations hang.
+    #[error(
+        "{PREPARATION}: more than {count} earlier ones wait for file systems that do not answer; \
+         repair or unmount these"
+    )]
+    Hanging {
+        /// The limit.
+        count: usize,
+    },
     /// The thread that planned the process panicked.
     #[error("{PREPARATION}: planning failed unexpectedly")]
     PlanningPanicked,

@@ -24,6 +24,7 @@ pub(crate) mod placeholder;
 mod plan_check;
 mod plans;
 mod preflight;
+mod preparations;
 mod sandbox;
 mod seccomp;
 mod supervisor;

@@ -13,7 +13,6 @@ use outpost_process::{Command, SpawnError, Stdio, Wrapper, WrapperStdio};
 use parking_lot::Mutex;
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 use rustix::pipe::PipeFlags;
-use tokio::time::timeout;
 
 use super::bubblewrap::{self, Mounter};
 use super::helper::{self, Grant, HelperChannel, HelperCommand, HelperConfig, Program};
@@ -22,14 +21,11 @@ use super::mounts::{self, Layout, LocalHostPaths};
 use super::placeholder::{Placeholders, is_placeholder};
 use super::plan_check;
 use super::preflight::{self, HostSupport, Unenforceable};
-use super::turns::Turns;
+use super::preparations::Preparations;
 use crate::error::{MAX_ARGUMENTS, PrepareError, SandboxError};
 use crate::planning::{GrantedRoots, ProcessDirectories};
 use crate::policy::Policy;
 use crate::{Access, Level, Plan, Warning};
-
-/// How many processes are prepared at the same time. Preparation is CPU-bound.
-const MAX_PREPARATIONS: usize = 8;
 
 /// The policy that a process is confined by.
 #[derive(Clone, Debug)]
@@ -73,7 +69,7 @@ pub(super) struct Shared {
     pub(super) program: Option<PathBuf>,
     /// The shared libraries of this program, which the helper needs too.
     libraries: OnceLock<Vec<PathBuf>>,
-    preparations: Turns,
+    preparations: Preparations,
 }
 
 impl Sandbox {
@@ -97,7 +93,7 @@ impl Sandbox {
                 mounter,
                 support: Mutex::default(),
                 libraries: OnceLock::new(),
-                preparations: Turns::new(MAX_PREPARATIONS),
+                preparations: Preparations::new(),
             }),
         }
     }
@@ -183,20 +179,10 @@ impl Sandbox {
         access: Option<WorkerAccess>,
         program: Program,
     ) -> Result<PreparedProcess, LaunchError> {
-        let sandbox = self.clone();
-        let preparation = async {
-            let turn = self.shared.preparations.take(request.client).await;
-            let preparation = tokio::task::spawn_blocking(move || {
-                let _turn = turn;
-                sandbox.prepare_request(&request, access, program)
-            });
-            // The task is never cancelled, so it fails only by a panic.
-            let prepared = preparation.await;
-            prepared.map_err(|_| SandboxError::PlanningPanicked)?
-        };
-        let prepared = timeout(limit, preparation).await;
-        let (prepared, warnings) =
-            prepared.unwrap_or(Err(SandboxError::Timeout { limit }.into()))?;
+        let (sandbox, client) = (self.clone(), request.client);
+        let prepare = move || sandbox.prepare_request(&request, access, program);
+        let prepared = self.shared.preparations.run(client, limit, prepare);
+        let (prepared, warnings) = prepared.await??;
         for warning in warnings {
             tracing::warn!("sandbox: {warning}");
         }
@@ -395,45 +381,4 @@ pub(super) fn stderr_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&ours, true)?;
     Ok((ours, theirs))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Network;
-    use crate::policy::FileSystem;
-
-    /// Simulates planning that hangs in every slot.
-    #[tokio::test(start_paused = true)]
-    async fn preparation_times_out() {
-        let command = HelperCommand {
-            program: "/nonexistent".into(),
-            args: Vec::new(),
-            ..HelperCommand::default()
-        };
-        let sandbox = Sandbox::new(command, Level::default());
-        let mut all = Vec::new();
-        for _ in 0..MAX_PREPARATIONS {
-            all.push(sandbox.shared.preparations.take(1).await);
-        }
-        let request = SandboxRequest {
-            policy: Policy {
-                file_system: FileSystem::restricted(Vec::new()),
-                network: Network::Restricted,
-                cwd: "/".into(),
-                workspace_roots: Vec::new(),
-            },
-            tmpdir: None,
-            client: 2,
-        };
-        let limit = Duration::from_secs(20);
-        let started = tokio::time::Instant::now();
-        let prepared = sandbox.prepare_helper(request, WorkerAccess::Read, limit);
-        let error = prepared.await.map(drop).expect_err("no slot is free");
-        assert!(started.elapsed() < limit * 2);
-        assert_eq!(
-            error.to_string(),
-            "failed to prepare process sandbox: it took longer than 20s"
-        );
-    }
 }

@@ -50,6 +50,7 @@ impl Turns {
                 state.free -= 1;
                 return self.turn();
             }
+            state.remove_given_up();
             let (sender, receiver) = oneshot::channel();
             let found = state
                 .waiting
@@ -66,7 +67,7 @@ impl Turns {
         };
         match receiver.await {
             Ok(turn) => turn,
-            Err(_) => unreachable!("a waiting request is only removed with a turn"),
+            Err(_) => unreachable!("a request that waits is only removed with a turn"),
         }
     }
 
@@ -91,6 +92,16 @@ impl Turns {
             }
         }
         state.free += 1;
+    }
+}
+
+impl State {
+    /// Forgets requests that were given up, which would otherwise accumulate until a turn is free.
+    fn remove_given_up(&mut self) {
+        self.waiting.retain_mut(|waiting| {
+            waiting.requests.retain(|request| !request.is_closed());
+            !waiting.requests.is_empty()
+        });
     }
 }
 
@@ -143,6 +154,20 @@ mod tests {
         drop(first);
         drop(turns.take(3).await);
         assert_eq!(turns.state.lock().free, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_that_are_given_up_do_not_accumulate() {
+        let turns = Turns::new(1);
+        let _first = turns.take(1).await;
+        for client in [1, 1, 2, 3, 3] {
+            let limit = std::time::Duration::from_secs(1);
+            let waited = tokio::time::timeout(limit, turns.take(client)).await;
+            assert!(waited.is_err());
+        }
+        let state = turns.state.lock();
+        let requests = state.waiting.iter().map(|waiting| waiting.requests.len());
+        assert_eq!(requests.collect::<Vec<_>>(), [1]);
     }
 
     #[tokio::test]
