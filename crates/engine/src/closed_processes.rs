@@ -1,9 +1,9 @@
 //! Retention of closed processes: bounded by age, count and bytes. Pure: time is passed in.
 //!
 //! An exit code matters for longer than old output, so a lack of bytes costs output and never an
-//! entry: first all but the tail of large logs, then the tails. Only a lack of entries evicts one. Both
-//! hit the peer, and of its sessions the one, that uses most, so that no client evicts the
-//! results of another.
+//! entry: the largest log is halved until all fit, down to its tail, and the tails go last. Only a lack
+//! of entries evicts one. Both hit the peer, and of its sessions the one, that uses most, so that no
+//! client evicts the results of another.
 
 use std::{
     cmp::Reverse,
@@ -46,6 +46,8 @@ struct Item<T> {
     owner: ClosedOwner,
     expires: Instant,
     bytes: u64,
+    /// Whether the output cannot be halved: it is a single chunk.
+    is_minimal: bool,
     process: T,
 }
 
@@ -62,8 +64,8 @@ struct SessionShare {
     /// The keys of its items, oldest first.
     items: VecDeque<u64>,
     bytes: u64,
-    /// How many of the oldest items were cut, for each of the steps of [`ClosedProcesses::cut`].
-    cut: [usize; 2],
+    /// How many of the oldest items have lost their tail.
+    dropped: usize,
 }
 
 impl<T> ClosedProcesses<T> {
@@ -85,6 +87,7 @@ impl<T> ClosedProcesses<T> {
             owner,
             expires: clock::after(now, self.limits.retention),
             bytes,
+            is_minimal: false,
             process,
         };
         self.items.insert(self.pushed, item);
@@ -93,7 +96,7 @@ impl<T> ClosedProcesses<T> {
             peer: owner.peer,
             items: VecDeque::new(),
             bytes: 0,
-            cut: [0; 2],
+            dropped: 0,
         });
         share.items.push_back(self.pushed);
         share.bytes += bytes;
@@ -126,9 +129,8 @@ impl<T> ClosedProcesses<T> {
         }
         // The tails of all processes together fit the limit.
         let tail = self.limits.max_bytes / (self.limits.max_items as u64).max(1);
-        for (step, keep) in [tail, 0].into_iter().enumerate() {
-            self.cut(step, keep, &mut limit_retention);
-        }
+        self.halve_largest(tail, &mut limit_retention);
+        self.drop_tails(&mut limit_retention);
         taken
     }
 
@@ -138,30 +140,61 @@ impl<T> ClosedProcesses<T> {
         oldest.map(|(_, oldest)| oldest.expires)
     }
 
-    /// Cuts the output of processes to `keep` bytes while there are too many bytes.
-    fn cut(&mut self, step: usize, keep: u64, limit_retention: &mut impl FnMut(&T, u64) -> u64) {
+    /// Halves the largest output of the session that uses most, while there are too many bytes and
+    /// outputs larger than a tail.
+    fn halve_largest(&mut self, tail: u64, limit_retention: &mut impl FnMut(&T, u64) -> u64) {
         while self.bytes > self.limits.max_bytes {
-            let uncut = |share: &SessionShare| share.cut[step] < share.items.len();
             let usage = |peer: Usage, share: &SessionShare| (peer.bytes, share.bytes);
-            let Some(session) = self.largest_session(uncut, usage) else {
+            let can_halve = |share: &SessionShare| self.largest_item(share, tail).is_some();
+            let session = self.largest_session(can_halve, usage);
+            let share = session.and_then(|session| self.sessions.get(&session));
+            let Some(key) = share.and_then(|share| self.largest_item(share, tail)) else {
                 return;
             };
-            let Some(share) = self.sessions.get_mut(&session) else {
+            let keep = self.items.get(&key).map_or(0, |item| item.bytes / 2);
+            self.cut(key, keep.max(tail), limit_retention);
+        }
+    }
+
+    /// Drops the rest of the output of processes, oldest first, while there are too many bytes.
+    fn drop_tails(&mut self, limit_retention: &mut impl FnMut(&T, u64) -> u64) {
+        while self.bytes > self.limits.max_bytes {
+            let has_tails = |share: &SessionShare| share.dropped < share.items.len();
+            let usage = |peer: Usage, share: &SessionShare| (peer.bytes, share.bytes);
+            let session = self.largest_session(has_tails, usage);
+            let Some(share) = session.and_then(|session| self.sessions.get_mut(&session)) else {
                 return;
             };
-            let key = share.items[share.cut[step]];
-            share.cut[step] += 1;
-            let Some(item) = self.items.get_mut(&key).filter(|item| item.bytes > keep) else {
-                continue;
-            };
-            let left = limit_retention(&item.process, keep).min(item.bytes);
-            let freed = item.bytes - left;
-            item.bytes = left;
+            let key = share.items[share.dropped];
+            share.dropped += 1;
+            self.cut(key, 0, limit_retention);
+        }
+    }
+
+    /// The oldest among the largest items of a session that exceed a tail.
+    fn largest_item(&self, share: &SessionShare, tail: u64) -> Option<u64> {
+        let items = share.items.iter().filter_map(|key| {
+            let item = self.items.get(key)?;
+            (item.bytes > tail && !item.is_minimal).then_some((item.bytes, Reverse(*key)))
+        });
+        items.max().map(|(_, Reverse(key))| key)
+    }
+
+    /// Cuts the output of a process to about `keep` bytes.
+    fn cut(&mut self, key: u64, keep: u64, limit_retention: &mut impl FnMut(&T, u64) -> u64) {
+        let Some(item) = self.items.get_mut(&key) else {
+            return;
+        };
+        let left = limit_retention(&item.process, keep).min(item.bytes);
+        let freed = item.bytes - left;
+        item.is_minimal = freed == 0;
+        item.bytes = left;
+        self.bytes -= freed;
+        if let Some(share) = self.sessions.get_mut(&item.owner.session) {
             share.bytes -= freed;
-            self.bytes -= freed;
-            if let Some(usage) = self.peers.get_mut(&share.peer) {
-                usage.bytes -= freed;
-            }
+        }
+        if let Some(usage) = self.peers.get_mut(&item.owner.peer) {
+            usage.bytes -= freed;
         }
     }
 
@@ -185,9 +218,7 @@ impl<T> ClosedProcesses<T> {
         let share = self.sessions.get_mut(&session)?;
         let item = self.items.remove(&share.items.pop_front()?)?;
         share.bytes -= item.bytes;
-        for cut in &mut share.cut {
-            *cut = cut.saturating_sub(1);
-        }
+        share.dropped = share.dropped.saturating_sub(1);
         if share.items.is_empty() {
             self.sessions.remove(&session);
         }
@@ -273,16 +304,29 @@ mod tests {
         }
         assert_eq!(
             take(&mut closed, now),
-            (vec![], vec![(2, 10)]),
-            "the oldest large one"
+            (vec![], vec![(2, 20), (3, 20)]),
+            "the oldest of the largest"
         );
         closed.push(now, owner(1, 1), 5, 90);
         assert_eq!(
             take(&mut closed, now),
-            (vec![], vec![(3, 10), (4, 10), (5, 10)])
+            (vec![], vec![(5, 45), (5, 22), (4, 20)])
         );
-        assert_eq!(closed.bytes, 45);
+        assert_eq!(closed.bytes, 87);
         assert_eq!(closed.items.len(), 5);
+    }
+
+    /// The newest results are not lost while older ones keep everything.
+    #[test]
+    fn large_outputs_of_several_sessions_are_cut_alike() {
+        let now = Instant::now();
+        let mut closed = closed(4096, 24 * 1024);
+        for session in 1..=4 {
+            closed.push(now, owner(1, session), session as u32, 16 * 1024);
+            take(&mut closed, now);
+        }
+        let kept: Vec<_> = closed.items.values().map(|item| item.bytes).collect();
+        assert!(kept.iter().all(|bytes| *bytes >= 4 * 1024), "{kept:?}");
     }
 
     #[test]
@@ -297,7 +341,10 @@ mod tests {
             cuts.push((*process, keep));
             if keep == 0 { 0 } else { 7 }
         });
-        assert_eq!((taken, cuts), (vec![], vec![(1, 5), (2, 5), (1, 0)]));
+        assert_eq!(
+            (taken, cuts),
+            (vec![], vec![(1, 5), (2, 5), (1, 5), (2, 5), (1, 0)])
+        );
     }
 
     #[test]
