@@ -18,8 +18,8 @@ pub struct Limits {
     pub closed_retention: Duration,
     /// How many closed processes stay readable, over all sessions.
     pub closed_processes: usize,
-    /// How much output closed processes keep, over all sessions. Beyond it only the tail of their output
-    /// is kept: `closed_bytes` divided by `closed_processes`.
+    /// How much output closed processes keep, over all sessions. Beyond it the largest outputs are halved,
+    /// down to a tail of `closed_bytes` divided by `closed_processes`.
     pub closed_bytes: u64,
     /// How many processes may be running, over all sessions.
     pub max_processes: usize,
