@@ -44,7 +44,7 @@ mod stdin;
 mod stops;
 mod termination;
 
-pub use engine::{Engine, Resume, WorkerExit};
+pub use engine::{Engine, ResumeOptions, WorkerExit};
 pub use environment::ServerEnvironment;
 pub use environment_info::{detect_environment, sandbox_support};
 pub use error::{ReadError, ResizeError, StartError};

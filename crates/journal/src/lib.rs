@@ -22,12 +22,12 @@
 mod event;
 mod journal;
 mod limits;
-mod owner;
+mod owner_cursor;
 mod page;
 
 pub use event::{Chunk, Event, Exit, StreamEnd};
 pub use journal::Journal;
 pub use limits::Limits;
 pub use outpost_types::{Seq, Stream};
-pub use owner::OwnerCursor;
+pub use owner_cursor::OwnerCursor;
 pub use page::Page;

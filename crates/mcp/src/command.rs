@@ -26,7 +26,7 @@ pub struct Command {
     /// Environment variables with their values.
     pub env: BTreeMap<String, OsString>,
     /// Environment variables to forward.
-    pub env_vars: Vec<EnvVar>,
+    pub env_vars: Vec<ForwardedVariable>,
     /// The working directory.
     pub cwd: Option<PathBuf>,
 }
@@ -34,7 +34,7 @@ pub struct Command {
 /// A forwarded environment variable.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EnvVar {
+pub struct ForwardedVariable {
     /// The name of the variable.
     pub name: String,
     /// The environment that provides the value.
@@ -58,12 +58,12 @@ pub enum EnvSource {
 #[error("{part} is not Unicode text")]
 pub struct CommandError {
     /// The part that isn't Unicode.
-    pub part: CommandPart,
+    pub part: NonUnicodePart,
 }
 
 /// A part of a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CommandPart {
+pub enum NonUnicodePart {
     /// The program.
     #[error("the command")]
     Program,
@@ -93,9 +93,9 @@ impl Command {
         &self,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Start, CommandError> {
-        let mut argv = vec![text(&self.program, || CommandPart::Program)?];
+        let mut argv = vec![text(&self.program, || NonUnicodePart::Program)?];
         for (index, arg) in self.args.iter().enumerate() {
-            argv.push(text(arg, || CommandPart::Argument(index + 1))?);
+            argv.push(text(arg, || NonUnicodePart::Argument(index + 1))?);
         }
         let mut start = Start::new(argv).stdin().env_policy(self.policy());
         for named in &self.env_vars {
@@ -103,15 +103,18 @@ impl Command {
             if named.source == EnvSource::Local
                 && let Some(value) = variable(&named.name)
             {
-                let value = text(&value, || CommandPart::Variable(named.name.clone()))?;
+                let value = text(&value, || NonUnicodePart::Variable(named.name.clone()))?;
                 start = start.env(&named.name, value);
             }
         }
         for (name, value) in &self.env {
-            start = start.env(name, text(value, || CommandPart::Variable(name.clone()))?);
+            start = start.env(
+                name,
+                text(value, || NonUnicodePart::Variable(name.clone()))?,
+            );
         }
         if let Some(cwd) = &self.cwd {
-            text(cwd.as_os_str(), || CommandPart::Directory)?;
+            text(cwd.as_os_str(), || NonUnicodePart::Directory)?;
             start = start.cwd(cwd);
         }
         Ok(start)
@@ -123,7 +126,7 @@ impl Command {
             ignore_default_excludes: true,
             ..EnvPolicy::default()
         };
-        let remote = |named: &&EnvVar| named.source == EnvSource::Remote;
+        let remote = |named: &&ForwardedVariable| named.source == EnvSource::Remote;
         let named = self.env_vars.iter().filter(remote);
         let mut named = named.map(|named| named.name.clone()).peekable();
         if named.peek().is_some() {
@@ -134,7 +137,7 @@ impl Command {
     }
 }
 
-fn text(value: &OsStr, part: impl Fn() -> CommandPart) -> Result<String, CommandError> {
+fn text(value: &OsStr, part: impl Fn() -> NonUnicodePart) -> Result<String, CommandError> {
     let text = value.to_str().map(str::to_owned);
     text.ok_or_else(|| CommandError { part: part() })
 }
@@ -149,8 +152,8 @@ mod tests {
         OsString::from_vec(vec![b'a', 0xff])
     }
 
-    fn local(name: &str) -> EnvVar {
-        EnvVar {
+    fn local(name: &str) -> ForwardedVariable {
+        ForwardedVariable {
             name: name.to_owned(),
             source: EnvSource::Local,
         }
@@ -202,7 +205,7 @@ mod tests {
         assert!(policy.ignore_default_excludes);
         assert!(policy.include_only.is_empty());
 
-        command.env_vars = vec![EnvVar {
+        command.env_vars = vec![ForwardedVariable {
             name: "API_KEY".to_owned(),
             source: EnvSource::Remote,
         }];

@@ -61,7 +61,7 @@ pub mod shutdown;
 mod streamable_http;
 mod transport;
 
-pub use command::{Command, CommandError, CommandPart, EnvSource, EnvVar};
+pub use command::{Command, CommandError, EnvSource, ForwardedVariable, NonUnicodePart};
 pub use config::{ConfigError, ServerConfig};
 pub use diagnostics::{EndReason, ServerDiagnostics};
 pub use error::{CallError, ServerFailure};

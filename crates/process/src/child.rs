@@ -11,7 +11,7 @@ use crate::descriptors::Ends;
 use crate::exit::{ExitSource, ExitWatch};
 use crate::input::Input;
 use crate::output::Output;
-use crate::queue::{Queue, UnwatchedChild};
+use crate::spawn_queue::{SpawnQueue, UnwatchedChild};
 use crate::sys::register;
 use crate::terminal::PtyReadiness;
 
@@ -37,7 +37,7 @@ pub(crate) struct SpawnedChild {
     pub(crate) exit_source: Option<ExitSource>,
     /// Taken by [`SpawnedChild::register`].
     pub(crate) ours: Option<Ends>,
-    pub(crate) queue: Arc<Queue>,
+    pub(crate) queue: Arc<SpawnQueue>,
 }
 
 impl SpawnedChild {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::unix::AsyncFd;
 
 use crate::control::Control;
-use crate::queue::{Queue, UnwatchedChild};
+use crate::spawn_queue::{SpawnQueue, UnwatchedChild};
 use crate::subreaper::ReaperHandle;
 
 /// The exit status of a child.
@@ -49,11 +49,15 @@ pub struct ExitWatch {
     source: Option<AsyncFd<ExitSource>>,
     exit: Option<Exit>,
     /// Takes the child if this is dropped early.
-    queue: Arc<Queue>,
+    queue: Arc<SpawnQueue>,
 }
 
 impl ExitWatch {
-    pub(crate) fn new(control: Control, source: AsyncFd<ExitSource>, queue: Arc<Queue>) -> Self {
+    pub(crate) fn new(
+        control: Control,
+        source: AsyncFd<ExitSource>,
+        queue: Arc<SpawnQueue>,
+    ) -> Self {
         Self {
             control,
             source: Some(source),

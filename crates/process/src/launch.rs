@@ -10,12 +10,12 @@ use rustix::process::Pid;
 use crate::child::SpawnedChild;
 use crate::command::Stdio;
 use crate::control::Control;
+use crate::descriptor_slots::DescriptorSlots;
 use crate::descriptors;
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
 use crate::exit::ExitSource;
 use crate::prepared::Prepared;
-use crate::queue::Queue;
-use crate::slots::Slots;
+use crate::spawn_queue::SpawnQueue;
 use crate::spawner::SpawnContext;
 use crate::start_progress::StartProgress;
 use crate::subreaper::{ReaperHandle, StartFailure, StartRequest, SubreaperTree};
@@ -33,7 +33,7 @@ const STACK_SIZE: usize = 256 * 1024;
 pub(crate) fn start_thread(
     number: usize,
     context: Arc<SpawnContext>,
-    queue: Arc<Queue>,
+    queue: Arc<SpawnQueue>,
 ) -> io::Result<JoinHandle<()>> {
     // If the clone resets all handlers, a SIGCHLD handler cannot run in a child.
     let handlers_are_reset = context.clone_mode.signal_reset.by_clone;
@@ -68,8 +68,8 @@ pub(crate) fn start_thread(
 struct SpawnWorker {
     context: Arc<SpawnContext>,
     /// Given to every [`SpawnedChild`].
-    queue: Arc<Queue>,
-    slots: Slots,
+    queue: Arc<SpawnQueue>,
+    slots: DescriptorSlots,
     stack: ChildStack,
     /// A tree for the next start, created while the thread is idle.
     spare: Option<NewTree>,
@@ -79,9 +79,9 @@ struct SpawnWorker {
 type Running = (Pid, Tree, ExitSource);
 
 impl SpawnWorker {
-    fn new(context: Arc<SpawnContext>, queue: Arc<Queue>) -> io::Result<Self> {
+    fn new(context: Arc<SpawnContext>, queue: Arc<SpawnQueue>) -> io::Result<Self> {
         Ok(Self {
-            slots: Slots::new(context.null())?,
+            slots: DescriptorSlots::new(context.null())?,
             stack: ChildStack::new()?,
             spare: None,
             context,
@@ -252,7 +252,7 @@ mod tests {
         context.clone_mode.close_mode = close_mode;
         // Not close-on-exec, like a descriptor that the server inherited.
         let inherited = rustix::io::dup(context.null()).expect("dup");
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(SpawnQueue::default());
         let mut launcher = SpawnWorker::new(Arc::new(context), queue).expect("create a launcher");
         let mut spawned = launcher
             .launch(&command(&["ls", "/proc/self/fd"]), &StartProgress::new())
@@ -278,7 +278,7 @@ mod tests {
             ..SpawnerOptions::default()
         };
         let context = SpawnContext::detect(&options).expect("detect host features");
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(SpawnQueue::default());
         let mut launcher = SpawnWorker::new(Arc::new(context), queue).expect("create a launcher");
         let progress = Arc::new(StartProgress::new());
         assert!(progress.begin());

@@ -49,6 +49,7 @@
 mod child;
 mod command;
 mod control;
+mod descriptor_slots;
 mod descriptors;
 mod error;
 mod exit;
@@ -57,8 +58,7 @@ mod launch;
 mod output;
 mod prepared;
 mod program;
-mod queue;
-mod slots;
+mod spawn_queue;
 mod spawner;
 mod start_progress;
 pub mod subreaper;

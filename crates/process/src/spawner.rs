@@ -18,7 +18,7 @@ use crate::error::{Cause, SpawnError, SpawnErrorKind};
 use crate::exit::{self, Exit};
 use crate::launch;
 use crate::prepared::Prepared;
-use crate::queue::{Job, Queue, SLOW_AFTER, THREADS};
+use crate::spawn_queue::{Job, SLOW_AFTER, SpawnQueue, THREADS};
 use crate::start_progress::{AbandonOnDrop, StartProgress};
 use crate::subreaper::ReaperCommand;
 use crate::sys::child_setup::{CloneMode, CloseMode, ProbeTest};
@@ -63,7 +63,7 @@ pub struct Spawner(Arc<Shared>);
 struct Shared {
     context: Arc<SpawnContext>,
     /// Also held by the threads and by every [`ExitWatch`](crate::ExitWatch).
-    queue: Arc<Queue>,
+    queue: Arc<SpawnQueue>,
     /// Bounds the queue. A thread releases the permit when it takes the job. Callers without a permit
     /// wait in FIFO order; dropping their future cancels the wait.
     permits: Arc<Semaphore>,
@@ -80,7 +80,7 @@ impl Spawner {
         // If a thread cannot be started, dropping this ends the others.
         let shared = Shared {
             context: Arc::new(context),
-            queue: Arc::new(Queue::default()),
+            queue: Arc::new(SpawnQueue::default()),
             // One queued job per thread, so that no thread idles between jobs.
             permits: Arc::new(Semaphore::new(THREADS)),
             threads: Mutex::default(),

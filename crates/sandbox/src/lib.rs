@@ -23,4 +23,4 @@ pub use linux::{
     run_helper,
 };
 pub use outpost_types::sandbox::{Access, Level, Network};
-pub use plan::{Identity, Link, Origin, Plan, Presence, Rule, Warning};
+pub use plan::{Identity, Link, Origin, PathState, Plan, Rule, Warning};

@@ -63,7 +63,7 @@ pub struct Rule {
     /// The access.
     pub access: Access,
     /// The kind of file that was at the path.
-    pub presence: Presence,
+    pub presence: PathState,
     /// The file at the path when the plan was made, if known. The mounted file must be the same.
     pub identity: Option<Identity>,
     /// The origin of the rule.
@@ -73,7 +73,7 @@ pub struct Rule {
 impl Rule {
     /// Creates a rule without an identity.
     #[must_use]
-    pub fn new(path: PathBuf, access: Access, presence: Presence, origin: Origin) -> Self {
+    pub fn new(path: PathBuf, access: Access, presence: PathState, origin: Origin) -> Self {
         Rule {
             path,
             access,
@@ -95,7 +95,7 @@ pub struct Identity {
 
 /// The kind of file that was at a path when the plan was made.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum PathState {
     /// A directory.
     Directory,
     /// Any other file.

@@ -8,13 +8,13 @@
 //!   clap takes the flags and their help from the doc comments
 //! - [`settings`]: the list of settings, collected from the default [`Config`]; their values in
 //!   each source, by precedence
-//! - [`values`], [`profiles`]: value types and their syntax
+//! - [`values`], [`sandbox_profiles`]: value types and their syntax
 //! - [`sources`]: reads flags, variables and files, each into a [`Layer`]
 //! - [`show`]: output of `config show` and `config/read`
 //! - [`files`]: locates and reads the configuration files
 
 mod files;
-mod profiles;
+mod sandbox_profiles;
 mod settings;
 mod show;
 mod sources;

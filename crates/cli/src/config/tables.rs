@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    profiles,
+    sandbox_profiles,
     values::{self, Secret, choice, choices, idle_timeout, max_ttl, size, time},
 };
 use crate::logging::LogFormat;
@@ -127,7 +127,7 @@ pub(crate) struct SandboxTable {
     pub(crate) default_profile: String,
     /// Profiles by name, each with its files and its network.
     #[arg(skip)]
-    #[serde(with = "profiles")]
+    #[serde(with = "sandbox_profiles")]
     pub(crate) profiles: BTreeMap<String, Profile>,
 }
 

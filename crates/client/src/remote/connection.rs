@@ -20,7 +20,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{http::HttpBodies, process::terminate_params, recovery::Loss};
+use super::{http::HttpBodies, process::terminate_params, recovery::LossReason};
 use crate::Error;
 
 /// Why a call has no result.
@@ -57,7 +57,7 @@ pub(super) struct Connection {
     requests: Mutex<Requests>,
     pub(super) bodies: HttpBodies,
     /// Set before the pending requests are dropped.
-    loss: OnceLock<Loss>,
+    loss: OnceLock<LossReason>,
     /// Cancelled once the loss has been handled.
     closed: CancellationToken,
 }
@@ -226,7 +226,7 @@ impl Connection {
 
     /// Marks the connection as lost and fails its pending requests. Returns the ids of processes
     /// whose start has no response: they may or may not run.
-    pub(super) fn fail(&self, loss: Loss) -> Vec<String> {
+    pub(super) fn fail(&self, loss: LossReason) -> Vec<String> {
         let pending = {
             let mut requests = self.requests.lock();
             let _ = self.loss.set(loss);
@@ -246,14 +246,14 @@ impl Connection {
     }
 
     /// Waits until the connection is lost and returns the reason.
-    pub(super) async fn closed(&self) -> Loss {
+    pub(super) async fn closed(&self) -> LossReason {
         self.closed.cancelled().await;
         let loss = self.loss.get().cloned();
-        loss.unwrap_or_else(|| Loss::temporary("the connection was lost"))
+        loss.unwrap_or_else(|| LossReason::temporary("the connection was lost"))
     }
 
     /// Returns why the connection was lost, if it was.
-    pub(super) fn loss(&self) -> Option<Loss> {
+    pub(super) fn loss(&self) -> Option<LossReason> {
         self.loss.get().cloned()
     }
 

@@ -17,7 +17,7 @@ use super::{
     options::DeliveryMode,
     process::terminate_params,
     process_table::{OVERLOAD_DELAY, ProcessTable, RemoteProcess, read_after},
-    recovery::{ATTACHED_DELAY, AttemptError, Loss, Recovery, Retry},
+    recovery::{ATTACHED_DELAY, AttemptError, LossReason, Recovery, Retry},
     session::{ConnectionState, Session, now},
 };
 use crate::Error;
@@ -156,7 +156,7 @@ impl Reconnector {
         recovery.check_deadline(now())?;
         let catching_up = timeout_at(recovery.deadline.into(), self.catch_up(connection)).await;
         let caught_up = catching_up.map_err(|_| AttemptError::TimedOut)?;
-        caught_up.map_err(|reason| AttemptError::Lost(Loss::temporary(reason)))?;
+        caught_up.map_err(|reason| AttemptError::Lost(LossReason::temporary(reason)))?;
         recovery.check_deadline(now())?;
         Ok(Arc::clone(connection))
     }
@@ -171,7 +171,7 @@ impl Reconnector {
         let within = left.min(self.session.options.limits.attempt_timeout);
         timeout(within, step).await.unwrap_or_else(|_| {
             let reason = format!("no response within {within:?}");
-            Err(AttemptError::Lost(Loss::temporary(reason)))
+            Err(AttemptError::Lost(LossReason::temporary(reason)))
         })
     }
 
@@ -180,7 +180,7 @@ impl Reconnector {
     async fn dial(&self) -> Result<Arc<Connection>, AttemptError> {
         let transport = self.session.dialer.dial().await;
         let transport = transport.map_err(|error| {
-            AttemptError::Lost(Loss {
+            AttemptError::Lost(LossReason {
                 permanent: error.is_permanent(),
                 reason: error.to_string(),
             })
@@ -192,7 +192,7 @@ impl Reconnector {
 
     async fn resume(&self, connection: &Connection) -> Result<(), AttemptError> {
         let Some(id) = self.session.id() else {
-            let loss = Loss::permanent("there is no session to resume");
+            let loss = LossReason::permanent("there is no session to resume");
             return Err(AttemptError::Lost(loss));
         };
         // Processes that close from here on are not in the request; they are acknowledged later.
@@ -305,7 +305,7 @@ impl Reconnector {
 }
 
 /// Classifies a failed handshake for the recovery, on a connection that may be lost.
-fn attempt_error(error: CallError, loss: Option<Loss>) -> AttemptError {
+fn attempt_error(error: CallError, loss: Option<LossReason>) -> AttemptError {
     AttemptError::Lost(match error {
         CallError::Rejected(error) if error.code == code::SESSION_ATTACHED => {
             return AttemptError::StillAttached;
@@ -313,10 +313,10 @@ fn attempt_error(error: CallError, loss: Option<Loss>) -> AttemptError {
         CallError::Rejected(error) if error.code == code::OVERLOADED => {
             return AttemptError::Overloaded;
         }
-        CallError::Lost(reason) => loss.unwrap_or_else(|| Loss::temporary(reason)),
-        CallError::Rejected(error) => Loss::permanent(error.to_string()),
+        CallError::Lost(reason) => loss.unwrap_or_else(|| LossReason::temporary(reason)),
+        CallError::Rejected(error) => LossReason::permanent(error.to_string()),
         CallError::InvalidResponse(method, error) => {
-            Loss::permanent(format!("invalid response to {method}: {error}"))
+            LossReason::permanent(format!("invalid response to {method}: {error}"))
         }
     })
 }

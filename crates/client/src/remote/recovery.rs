@@ -15,22 +15,22 @@ pub(super) const ATTACHED_DELAY: Duration = Duration::from_millis(200);
 
 /// Why a connection ended, or could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Loss {
+pub(super) struct LossReason {
     pub(super) reason: String,
     /// Whether a new connection would be pointless.
     pub(super) permanent: bool,
 }
 
-impl Loss {
+impl LossReason {
     pub(super) fn temporary(reason: impl Into<String>) -> Self {
-        Loss {
+        LossReason {
             reason: reason.into(),
             permanent: false,
         }
     }
 
     pub(super) fn permanent(reason: impl Into<String>) -> Self {
-        Loss {
+        LossReason {
             reason: reason.into(),
             permanent: true,
         }
@@ -41,7 +41,7 @@ impl Loss {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AttemptError {
     /// No connection could be made, it was lost, or the server rejected the session.
-    Lost(Loss),
+    Lost(LossReason),
     /// The server considers the old connection alive. The new one remains usable.
     StillAttached,
     /// The server has no capacity now. The new connection remains usable.
@@ -73,7 +73,7 @@ impl Recovery {
     /// Begins to replace a connection, or returns the reason to give up. `resumable` says whether
     /// there is a session to resume and a way to reach the server again.
     pub(super) fn begin(
-        loss: &Loss,
+        loss: &LossReason,
         timeout: Duration,
         resumable: bool,
         now: Instant,
@@ -145,11 +145,11 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_secs(25);
 
     fn begin(now: Instant) -> Recovery {
-        Recovery::begin(&Loss::temporary("it ended"), TIMEOUT, true, now).unwrap()
+        Recovery::begin(&LossReason::temporary("it ended"), TIMEOUT, true, now).unwrap()
     }
 
     fn unreachable() -> AttemptError {
-        AttemptError::Lost(Loss::temporary("refused"))
+        AttemptError::Lost(LossReason::temporary("refused"))
     }
 
     #[test]
@@ -180,14 +180,15 @@ mod tests {
     #[test]
     fn permanent_failures_are_not_retried() {
         let now = Instant::now();
-        let not_resumable = Recovery::begin(&Loss::temporary("it ended"), TIMEOUT, false, now);
+        let not_resumable =
+            Recovery::begin(&LossReason::temporary("it ended"), TIMEOUT, false, now);
         assert_eq!(not_resumable.unwrap_err(), "it ended".into());
-        let rejected = AttemptError::Lost(Loss::permanent("unknown session"));
+        let rejected = AttemptError::Lost(LossReason::permanent("unknown session"));
         assert_eq!(
             begin(now).failed(&rejected, now),
             Err("it ended; unknown session".into())
         );
-        let taken_over = Recovery::begin(&Loss::permanent("it ended"), TIMEOUT, true, now);
+        let taken_over = Recovery::begin(&LossReason::permanent("it ended"), TIMEOUT, true, now);
         assert_eq!(taken_over.unwrap_err(), "it ended".into());
     }
 

@@ -7,7 +7,7 @@ mod sessions;
 mod start_retries;
 
 pub use file_workers::WorkerExit;
-pub use sessions::Resume;
+pub use sessions::ResumeOptions;
 use start_retries::retry_transient;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};

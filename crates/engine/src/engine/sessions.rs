@@ -13,7 +13,7 @@ use crate::{
 
 /// Options of resuming a session.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Resume {
+pub struct ResumeOptions {
     /// Take it over from another connection.
     pub takeover: bool,
     /// Change the delivery.
@@ -100,7 +100,7 @@ impl Engine {
     pub fn resume_session(
         &self,
         id: &str,
-        resume: Resume,
+        resume: ResumeOptions,
         link: Arc<dyn Link>,
     ) -> Result<(Session, Epoch), ResumeError> {
         let session = self.session(id).ok_or(ResumeError::Gone)?;

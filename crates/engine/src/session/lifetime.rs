@@ -9,7 +9,7 @@ use outpost_types::Delivery;
 use tokio::task::AbortHandle;
 
 use super::{Detached, Epoch, Link, ResumeError, Session, Ttl, handle::State, lease::Lease};
-use crate::{Process, Resume};
+use crate::{Process, ResumeOptions};
 
 impl Session {
     /// Attaches another connection. Stops eviction; the caller resumes it after the new owner had
@@ -17,7 +17,7 @@ impl Session {
     pub(crate) fn resume(
         &self,
         now: Instant,
-        options: Resume,
+        options: ResumeOptions,
         link: Arc<dyn Link>,
     ) -> Result<Epoch, ResumeError> {
         let mut state = self.state();

@@ -7,8 +7,8 @@ use std::{
 };
 
 use outpost_engine::{
-    Delivery, Engine, Epoch, Event, Limits, Link, Peer, Process, Resume, ResumeError, Seq, Session,
-    SessionOptions, Spawner, SpawnerOptions, Start, StartError, Stdio, Ttl, Watcher,
+    Delivery, Engine, Epoch, Event, Limits, Link, Peer, Process, ResumeError, ResumeOptions, Seq,
+    Session, SessionOptions, Spawner, SpawnerOptions, Start, StartError, Stdio, Ttl, Watcher,
 };
 use tokio::sync::Notify;
 
@@ -80,7 +80,7 @@ pub(crate) fn resume(engine: &Engine, session: &Session) -> Result<Epoch, Resume
     engine
         .resume_session(
             session.id().reveal(),
-            Resume::default(),
+            ResumeOptions::default(),
             Arc::new(UnnotifiedLink),
         )
         .map(|(_, epoch)| epoch)

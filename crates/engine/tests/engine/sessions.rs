@@ -57,7 +57,7 @@ async fn replaced_connection_cannot_detach_its_successor() {
     let (_, new) = engine
         .resume_session(
             session.id().reveal(),
-            outpost_engine::Resume {
+            outpost_engine::ResumeOptions {
                 takeover: true,
                 ..Default::default()
             },

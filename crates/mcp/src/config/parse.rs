@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::{
     ConfigError, ConfigErrorKind, Endpoint, Environment, ServerConfig, ToolFilter, TransportConfig,
 };
-use crate::{Command, EnvSource, EnvVar, diagnostics::shortened};
+use crate::{Command, EnvSource, ForwardedVariable, diagnostics::shortened};
 
 /// Length limit of a quoted key or name.
 const QUOTED_CHARS: usize = 60;
@@ -142,13 +142,13 @@ fn environment(table: Table<'_>) -> Result<Environment, ConfigErrorKind> {
 #[serde(untagged)]
 enum EnvVarItem {
     Name(String),
-    Table(#[serde(deserialize_with = "object")] EnvVar),
+    Table(#[serde(deserialize_with = "object")] ForwardedVariable),
 }
 
-impl From<EnvVarItem> for EnvVar {
+impl From<EnvVarItem> for ForwardedVariable {
     fn from(item: EnvVarItem) -> Self {
         match item {
-            EnvVarItem::Name(name) => EnvVar {
+            EnvVarItem::Name(name) => ForwardedVariable {
                 name,
                 source: EnvSource::Local,
             },
@@ -159,8 +159,12 @@ impl From<EnvVarItem> for EnvVar {
 
 fn command(table: Table<'_>, environment: Environment) -> Result<Command, ConfigErrorKind> {
     let items = table.get("env_vars", ENV_VARS, |_: &Vec<EnvVarItem>| true)?;
-    let env_vars: Vec<_> = items.into_iter().flatten().map(EnvVar::from).collect();
-    for EnvVar { name, source } in &env_vars {
+    let env_vars: Vec<_> = items
+        .into_iter()
+        .flatten()
+        .map(ForwardedVariable::from)
+        .collect();
+    for ForwardedVariable { name, source } in &env_vars {
         let from_executor = *source == EnvSource::Remote;
         // The executor takes names as patterns, and `*` would select every variable.
         if !is_variable(name) || (from_executor && name.contains(['*', '?'])) {

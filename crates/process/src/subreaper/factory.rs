@@ -14,11 +14,11 @@ use super::socket;
 use super::tree_killer::TreeKiller;
 use crate::exit::Exit;
 use crate::sys::child_setup::{CloneMode, CloseMode, Stage};
-use crate::sys::children::{self, ChildEvent, ChildSignals};
 use crate::sys::clone;
 use crate::sys::fork::{self, Fork};
 use crate::sys::mask;
 use crate::sys::signal_reset::SignalReset;
+use crate::sys::wait_children::{self, ChildEvent, ChildSignals};
 
 /// Features that differ between hosts, detected once by the factory.
 #[derive(Copy, Clone, Debug)]
@@ -91,9 +91,9 @@ impl ReaperFactory {
     fn reap_children(&mut self) {
         self.signals.clear();
         loop {
-            match children::peek(true) {
+            match wait_children::peek(true) {
                 ChildEvent::Exited(pid, exit) => {
-                    children::reap(pid);
+                    wait_children::reap(pid);
                     // A subreaper exits with zero only after its whole tree is gone. After any other
                     // exit the factory has inherited the rest of the tree.
                     if self.reapers.remove(&pid) && exit != Exit::Code(0) {
@@ -101,7 +101,7 @@ impl ReaperFactory {
                     }
                 }
                 ChildEvent::Stopped(pid) => {
-                    children::consume_stop(pid);
+                    wait_children::consume_stop(pid);
                     // A process in its tree sent SIGSTOP. It cannot be blocked, only undone.
                     if self.reapers.contains(&pid) {
                         let _ = rustix::process::kill_process(pid, Signal::CONT);

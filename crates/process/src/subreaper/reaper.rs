@@ -15,8 +15,8 @@ use super::tree_killer::{MAX_SCANS, TreeKiller};
 use crate::exit::Exit;
 use crate::sys::child_setup::{ChildSetup, Stage};
 use crate::sys::child_slot::ChildSlot;
-use crate::sys::children::{self, ChildEvent, ChildSignals};
 use crate::sys::stack::ChildStack;
+use crate::sys::wait_children::{self, ChildEvent, ChildSignals};
 
 /// State that lasts from one program to the next.
 struct Reaper {
@@ -136,7 +136,7 @@ impl Reaper {
     fn reap(&self, tree: &mut SupervisedTree) -> bool {
         self.signals.clear();
         loop {
-            let (pid, exit) = match children::peek(false) {
+            let (pid, exit) = match wait_children::peek(false) {
                 ChildEvent::NoChildren => return true,
                 ChildEvent::None | ChildEvent::Stopped(_) => return false,
                 ChildEvent::Exited(pid, exit) => (pid, exit),
@@ -156,14 +156,14 @@ impl Reaper {
                 }
                 tree.reaped = true;
             }
-            children::reap(pid);
+            wait_children::reap(pid);
         }
     }
 
     /// Reaps all children except the leader. Returns whether no other child is left.
     fn reap_all_except(&self, leader: Pid) -> bool {
         let children = self.features.lookup.children(self.own).into_iter();
-        let mut left = children.filter(|child| *child != leader && !children::reap(*child));
+        let mut left = children.filter(|child| *child != leader && !wait_children::reap(*child));
         left.next().is_none()
     }
 

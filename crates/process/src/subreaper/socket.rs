@@ -13,8 +13,8 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
 
-use crate::slots::SLOTS;
-use crate::sys::children::ChildSignals;
+use crate::descriptor_slots::SLOTS;
+use crate::sys::wait_children::ChildSignals;
 
 /// Creates a connected pair, both ends close-on-exec.
 pub(super) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {

@@ -2,7 +2,6 @@
 
 pub(crate) mod child_setup;
 pub(crate) mod child_slot;
-pub(crate) mod children;
 pub(crate) mod clone;
 pub(crate) mod fork;
 pub(crate) mod mask;
@@ -10,3 +9,4 @@ pub(crate) mod memory;
 pub(crate) mod register;
 pub(crate) mod signal_reset;
 pub(crate) mod stack;
+pub(crate) mod wait_children;

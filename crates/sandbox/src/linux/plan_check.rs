@@ -79,11 +79,11 @@ pub(super) fn libraries() -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Presence;
+    use crate::PathState;
 
     #[test]
     fn every_exception_inside_a_grant_is_reported() {
-        let rule = |access, origin| Rule::new("/x".into(), access, Presence::Directory, origin);
+        let rule = |access, origin| Rule::new("/x".into(), access, PathState::Directory, origin);
         let own = rule(Access::Deny, Origin::Own);
         let reported = |above, rule: &Rule| unenforced(above, rule).expect("allowed").is_some();
         assert!(reported(Some(Access::Read), &own));

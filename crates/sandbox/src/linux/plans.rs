@@ -10,7 +10,7 @@ use crate::planning::{
     self, HostFileSystem, OwnPath, PlanError, PlanLimits, ProcessDirectories, ServerPaths,
 };
 use crate::policy::Policy;
-use crate::{Origin, Plan, Presence};
+use crate::{Origin, PathState, Plan};
 
 impl Sandbox {
     /// Binds a policy to the paths of this host. Blocks on the file system.
@@ -48,7 +48,7 @@ impl Sandbox {
         let is_absent = |path: &Path| {
             let mut rules = plan.rules.iter();
             rules.any(|rule| {
-                let absent = rule.presence == Presence::Absent && rule.origin == Origin::Own;
+                let absent = rule.presence == PathState::Absent && rule.origin == Origin::Own;
                 absent && path.starts_with(&rule.path)
             })
         };

@@ -21,7 +21,7 @@ use super::sandbox::{Sandbox, stderr_pipe};
 use super::supervisor;
 use super::sys;
 use crate::error::{in_parentheses, or_no_message};
-use crate::{Access, Level, Network, Origin, Plan, Presence, Rule};
+use crate::{Access, Level, Network, Origin, PathState, Plan, Rule};
 
 /// The timeout of a probe, which normally takes a few milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -188,7 +188,7 @@ pub(super) fn probe(sandbox: &Sandbox) -> Result<HostSupport, Unenforceable> {
 
 /// Starts a helper by these means. Returns whether its connections can be supervised.
 fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<bool, Unenforceable> {
-    let presence = Presence::Directory;
+    let presence = PathState::Directory;
     let plan = Plan {
         rules: vec![Rule::new("/".into(), Access::Read, presence, Origin::Entry)],
         links: Vec::new(),

@@ -50,7 +50,7 @@ const MINIMAL_NETWORK: &[&str] = &[
 
 /// The entries of a policy, bound to paths.
 #[derive(Debug, Default)]
-pub(super) struct Bound {
+pub(super) struct BoundPolicy {
     pub(super) paths: Vec<BoundEntry>,
     pub(super) patterns: Vec<Pattern>,
     pub(super) warnings: Vec<Warning>,
@@ -81,7 +81,7 @@ pub(super) fn bind(
     files: &Restricted,
     context: &ProcessDirectories<'_>,
     limits: &PlanLimits,
-) -> Result<Bound, PlanError> {
+) -> Result<BoundPolicy, PlanError> {
     let count = files
         .entries
         .len()
@@ -90,7 +90,7 @@ pub(super) fn bind(
         let limit = limits.entries;
         return Err(PlanError::ManyEntries { count, limit });
     }
-    let mut bound = Bound::default();
+    let mut bound = BoundPolicy::default();
     for entry in &files.entries {
         match &entry.path {
             EntryPath::Path { path } => bound.path(path.clone(), entry),
@@ -101,7 +101,7 @@ pub(super) fn bind(
     Ok(bound)
 }
 
-impl Bound {
+impl BoundPolicy {
     fn path(&mut self, path: PathBuf, entry: &Entry) {
         let absence = match entry.missing_path_behavior {
             None => Absence::Matters,

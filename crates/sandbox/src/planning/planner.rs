@@ -15,14 +15,14 @@ use parking_lot::Mutex;
 
 use super::{
     FileSystemView, GrantedRoots, LinkCreator, PlanError,
-    binding::{Absence, Bound, BoundEntry, bind},
+    binding::{Absence, BoundEntry, BoundPolicy, bind},
     resolve::{End, Resolved, resolve},
     scan::Scan,
     table::Table,
     unreachable::{UnreachableEntry, from_pattern},
 };
 use crate::{
-    Access, Link, Origin, Plan, Presence, Rule, Warning,
+    Access, Link, Origin, PathState, Plan, Rule, Warning,
     plan::is_kernel_path,
     policy::{FileSystem, Policy, Restricted},
 };
@@ -100,7 +100,7 @@ pub fn plan(
     };
     match &policy.file_system {
         FileSystem::Unrestricted => {
-            let (root, presence) = (PathBuf::from("/"), Presence::Directory);
+            let (root, presence) = (PathBuf::from("/"), PathState::Directory);
             let all = Rule::new(root, Access::Write, presence, Origin::Entry);
             planner.table.add(all);
             planner.add_own_paths(server.own)?;
@@ -151,7 +151,7 @@ impl Planner<'_> {
     fn restrict(
         &mut self,
         files: &Restricted,
-        bound: Bound,
+        bound: BoundPolicy,
         server: &ServerPaths<'_>,
         limits: &PlanLimits,
     ) -> Result<(), PlanError> {
@@ -178,7 +178,7 @@ impl Planner<'_> {
                 if let End::OutOfReach { closed } = &end {
                     self.closed.push(from_pattern(closed));
                 }
-                if end.presence() == Presence::Absent {
+                if end.presence() == PathState::Absent {
                     continue;
                 }
                 self.table
@@ -197,7 +197,7 @@ impl Planner<'_> {
                 return Err(PlanError::LongPath(path));
             }
             self.warnings.push(Warning::LongPath(path.clone()));
-            let presence = Presence::Directory;
+            let presence = PathState::Directory;
             self.table
                 .add(Rule::new(path, Access::Deny, presence, Origin::Glob));
         }
@@ -244,11 +244,11 @@ impl Planner<'_> {
             }
             _ if access == Access::Write => self.absent_grants.push((path, absence)),
             End::MissingFrom(first) => {
-                let mask = Rule::new(first, access, Presence::Absent, origin);
+                let mask = Rule::new(first, access, PathState::Absent, origin);
                 self.masks.push(mask);
             }
             End::BlockedBy(kept) => {
-                let mask = Rule::new(kept.clone(), Access::Read, Presence::File, origin);
+                let mask = Rule::new(kept.clone(), Access::Read, PathState::File, origin);
                 self.masks.push(mask);
                 let denied = access == Access::Deny;
                 self.warnings.push(Warning::Blocked { path, kept, denied });
@@ -262,7 +262,7 @@ impl Planner<'_> {
         let roots: Vec<PathBuf> = self
             .table
             .iter()
-            .filter(|rule| rule.access == Access::Write && rule.presence == Presence::Directory)
+            .filter(|rule| rule.access == Access::Write && rule.presence == PathState::Directory)
             .map(|rule| rule.path.clone())
             .collect();
         for (root, name) in roots
@@ -291,7 +291,7 @@ impl Planner<'_> {
                     self.table.add(protected);
                 }
                 _ => {
-                    let mask = Rule::new(path, Access::Read, Presence::Absent, Origin::Protected);
+                    let mask = Rule::new(path, Access::Read, PathState::Absent, Origin::Protected);
                     self.masks.push(mask);
                 }
             }
@@ -366,13 +366,13 @@ impl Planner<'_> {
 /// placeholder.
 fn identified(mut rules: Vec<Rule>, view: &dyn FileSystemView) -> Result<Vec<Rule>, PlanError> {
     for rule in &mut rules {
-        if rule.presence == Presence::Absent {
+        if rule.presence == PathState::Absent {
             continue;
         }
         match view.identify(&rule.path) {
             Ok(found) => rule.identity = found,
             Err(error) if error.kind() == ErrorKind::NotFound && rule.access == Access::Read => {
-                rule.presence = Presence::Absent;
+                rule.presence = PathState::Absent;
             }
             Err(error) => {
                 let path = rule.path.clone();

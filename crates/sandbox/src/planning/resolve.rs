@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{FileSystemView, PathKind, PlanError};
-use crate::{Link, Presence};
+use crate::{Link, PathState};
 
 /// The kernel's limit, see path_resolution(7).
 const MAX_LINKS: usize = 40;
@@ -39,11 +39,11 @@ pub(super) enum End {
 }
 
 impl End {
-    pub(super) fn presence(&self) -> Presence {
+    pub(super) fn presence(&self) -> PathState {
         match self {
-            End::Directory => Presence::Directory,
-            End::File => Presence::File,
-            End::MissingFrom(_) | End::BlockedBy(_) | End::OutOfReach { .. } => Presence::Absent,
+            End::Directory => PathState::Directory,
+            End::File => PathState::File,
+            End::MissingFrom(_) | End::BlockedBy(_) | End::OutOfReach { .. } => PathState::Absent,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Access, Origin, Presence, Rule};
+use crate::{Access, Origin, PathState, Rule};
 
 /// One rule per path, sorted: a parent path comes before the paths below it.
 #[derive(Debug, Default)]
@@ -107,7 +107,7 @@ impl Table {
             );
         }
         for path in pins {
-            let (access, presence) = (Access::Write, Presence::Directory);
+            let (access, presence) = (Access::Write, PathState::Directory);
             self.add(Rule::new(path, access, presence, Origin::Pinned));
         }
     }

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{FileSystemView, PlanError, table::Table};
-use crate::{Access, Origin, Presence, Rule, Warning, plan::is_kernel_path};
+use crate::{Access, Origin, PathState, Rule, Warning, plan::is_kernel_path};
 
 /// An entry behind a closed directory.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl UnreachableEntry {
             Access::Read | Access::Write => Access::Read,
         };
         let directory = self.directory.clone();
-        let rule = Rule::new(directory, access, Presence::Directory, self.origin);
+        let rule = Rule::new(directory, access, PathState::Directory, self.origin);
         let warning = Warning::Closed {
             path: self.path.clone(),
             closed: self.directory.clone(),

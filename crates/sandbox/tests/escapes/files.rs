@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outpost_sandbox::{Access, Presence};
+use outpost_sandbox::{Access, PathState};
 
 use crate::fixture::{Fixture, is_root, rule, text};
 
@@ -215,7 +215,7 @@ fn absent_path_cannot_be_created_and_leaves_nothing() {
     let (git, secret) = (fixture.inside(".git"), fixture.inside(".env"));
     let mut fixture = fixture.and(Access::Read, &git).and(Access::Deny, &secret);
     for path in [&git, &secret] {
-        assert_eq!(rule(Access::Deny, path).presence, Presence::Absent);
+        assert_eq!(rule(Access::Deny, path).presence, PathState::Absent);
         fixture
             .confined(&["create", text(path)])
             .assert_fails("exists");

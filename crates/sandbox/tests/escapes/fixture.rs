@@ -14,8 +14,8 @@ use outpost_process::{Exit, Spawner, SpawnerOptions, TreeChoice};
 use outpost_sandbox::planning::{OwnPath, PlanError, ProcessDirectories};
 use outpost_sandbox::policy::{Entry, FileSystem, Policy};
 use outpost_sandbox::{
-    Access, HelperCommand, HostResources, Identity, Level, Network, Origin, Plan, PrepareError,
-    PreparedProcess, Presence, Program, Rule, Sandbox,
+    Access, HelperCommand, HostResources, Identity, Level, Network, Origin, PathState, Plan,
+    PrepareError, PreparedProcess, Program, Rule, Sandbox,
 };
 
 /// A directory on the host with a writable workspace, and a sandbox.
@@ -338,9 +338,9 @@ pub(crate) fn rule(access: Access, path: &Path) -> Rule {
         inode: metadata.ino(),
     });
     let presence = match metadata {
-        Ok(metadata) if metadata.is_dir() => Presence::Directory,
-        Ok(_) => Presence::File,
-        Err(_) => Presence::Absent,
+        Ok(metadata) if metadata.is_dir() => PathState::Directory,
+        Ok(_) => PathState::File,
+        Err(_) => PathState::Absent,
     };
     Rule {
         path: path.to_owned(),

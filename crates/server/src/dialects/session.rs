@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use outpost_engine::{Epoch, Link, Resume, Session, SessionOptions, Ttl};
+use outpost_engine::{Epoch, Link, ResumeOptions, Session, SessionOptions, Ttl};
 use outpost_protocol::{
     ErrorKind, InitializeParams, InitializeResult, Override, PROTOCOL_VERSION, RpcError,
     ServerCapabilities, ServerInfo, SessionCloseResult, SessionEntry, SessionLeaseParams,
@@ -38,7 +38,7 @@ pub(crate) fn initialize(
     let engine = &server.engine;
     let (session, epoch) = match &params.resume_session_id {
         Some(id) => {
-            let resume = Resume {
+            let resume = ResumeOptions {
                 takeover: params.takeover,
                 delivery,
                 ttl,

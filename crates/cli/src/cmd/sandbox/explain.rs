@@ -6,7 +6,7 @@ use std::{
 };
 
 use outpost_engine::sandbox::{
-    Access, HostSupport, Level, Mounter, Network, Origin, Plan, Presence, Rule,
+    Access, HostSupport, Level, Mounter, Network, Origin, PathState, Plan, Rule,
     planning::ProcessDirectories,
 };
 use serde::Serialize;
@@ -231,15 +231,15 @@ fn why(rule: &Rule, plan: &Plan, level: Level) -> &'static str {
     let around = rule.path.parent().map(|parent| plan.access(parent));
     if level == Level::Landlock && around == Some(Access::Write) {
         match (rule.access, rule.presence, rule.origin) {
-            (Access::Read, Presence::Absent, _) => return "not enforced: can be created",
+            (Access::Read, PathState::Absent, _) => return "not enforced: can be created",
             (Access::Read, ..) => return "not enforced: can be written",
             (_, _, Origin::Pinned) => return "not enforced: can be moved",
             _ => {}
         }
     }
     match (rule.presence, rule.origin) {
-        (Presence::Absent, Origin::Protected) => "protected: can't be created",
-        (Presence::Absent, _) => "can't be created",
+        (PathState::Absent, Origin::Protected) => "protected: can't be created",
+        (PathState::Absent, _) => "can't be created",
         (_, Origin::Protected) => "protected",
         (_, Origin::Minimal) => "minimal",
         (_, Origin::Glob) => "matches a pattern",
@@ -264,9 +264,9 @@ fn row(rule: &Rule, why: &'static str) -> [Cell; 3] {
 
 fn rule_json(rule: &Rule) -> Value {
     let presence = match rule.presence {
-        Presence::Directory => "directory",
-        Presence::File => "file",
-        Presence::Absent => "absent",
+        PathState::Directory => "directory",
+        PathState::File => "file",
+        PathState::Absent => "absent",
     };
     let why = match rule.origin {
         Origin::Entry => "entry",
@@ -294,24 +294,24 @@ mod tests {
         };
         Plan {
             rules: vec![
-                rule("/usr", Access::Read, Presence::Directory, Origin::Minimal),
-                rule("/ws", Access::Write, Presence::Directory, Origin::Entry),
+                rule("/usr", Access::Read, PathState::Directory, Origin::Minimal),
+                rule("/ws", Access::Write, PathState::Directory, Origin::Entry),
                 rule(
                     "/ws/.codex",
                     Access::Read,
-                    Presence::Absent,
+                    PathState::Absent,
                     Origin::Protected,
                 ),
                 rule(
                     "/ws/.git",
                     Access::Read,
-                    Presence::Directory,
+                    PathState::Directory,
                     Origin::Protected,
                 ),
                 rule(
                     "/ws/a\u{1b}.pem",
                     Access::Deny,
-                    Presence::File,
+                    PathState::File,
                     Origin::Glob,
                 ),
             ],

@@ -18,7 +18,9 @@ use tokio::{process::Child, task::JoinSet};
 use super::{CallError, Connection, PendingRequest, dial::Transport};
 use crate::{
     error::error_data,
-    remote::{ReconnectFailure, process_table::ProcessTable, recovery::Loss, session::Session},
+    remote::{
+        ReconnectFailure, process_table::ProcessTable, recovery::LossReason, session::Session,
+    },
 };
 
 /// WebSocket close code of a server whose session another connection has taken over.
@@ -95,7 +97,7 @@ impl Receiver {
                 // The timeout is for a peer that does not read.
                 let timeout = limits.close_timeout * 2;
                 let _ = tokio::time::timeout(timeout, self.writer.join_next()).await;
-                Loss::permanent("the executor was closed")
+                LossReason::permanent("the executor was closed")
             }
         };
         self.writer.abort_all();
@@ -110,13 +112,13 @@ impl Receiver {
         }
     }
 
-    async fn receive(&mut self) -> Loss {
+    async fn receive(&mut self) -> LossReason {
         let going_away = CloseReason::GoingAway.code();
         loop {
             let received = tokio::select! {
                 biased;
                 () = self.connection.broken.cancelled() => {
-                    return Loss::temporary("writing to the connection failed");
+                    return LossReason::temporary("writing to the connection failed");
                 }
                 received = self.inbound.next() => received,
             };
@@ -140,7 +142,9 @@ impl Receiver {
                         .session
                         .ended_by_server
                         .set(ReconnectFailure::TakenOver);
-                    return Loss::permanent("the session was taken over by another connection");
+                    return LossReason::permanent(
+                        "the session was taken over by another connection",
+                    );
                 }
                 // Without the reason text it comes from a proxy that restarts.
                 Ok(Some(Received::Close(code, reason)))
@@ -152,7 +156,7 @@ impl Receiver {
                         .session
                         .ended_by_server
                         .set(ReconnectFailure::ShutDown);
-                    return Loss::permanent("the server is shutting down");
+                    return LossReason::permanent("the server is shutting down");
                 }
                 Ok(Some(Received::Close(code, _))) => {
                     let code = code.map_or_else(String::new, |code| format!(" with code {code}"));
@@ -172,7 +176,7 @@ impl Receiver {
                         () = broken.cancelled() => {}
                     }
                 }
-                Err(reason) => return Loss::temporary(reason),
+                Err(reason) => return LossReason::temporary(reason),
             }
         }
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::host_view::{HostView, KernelMount, KernelMountKind};
 use crate::plan::is_kernel_path;
-use crate::{Access, Identity, Link, Origin, Plan, Presence, Rule};
+use crate::{Access, Identity, Link, Origin, PathState, Plan, Rule};
 
 /// The mounts of a sandbox and their preconditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -211,7 +211,7 @@ fn mount(plan: &Plan, at: usize, rule: &Rule, host: &impl HostView) -> Option<Mo
         let needs_mount = rule.path.starts_with("/sys") && is_hidden(plan, at);
         return needs_mount.then_some(Mount::Readable);
     }
-    if rule.presence == Presence::Absent {
+    if rule.presence == PathState::Absent {
         return None;
     }
     let is_below_dev = rule.path.starts_with(DEV);
@@ -226,7 +226,7 @@ fn mount(plan: &Plan, at: usize, rule: &Rule, host: &impl HostView) -> Option<Mo
         Access::Read if above.is_some_and(|above| above.access == Access::Read) => None,
         Access::Read => Some(Mount::Readable),
         Access::Deny if is_hidden(plan, at) => None,
-        Access::Deny if rule.presence == Presence::File => Some(Mount::HiddenFile),
+        Access::Deny if rule.presence == PathState::File => Some(Mount::HiddenFile),
         Access::Deny if grants_below(plan, at) => Some(Mount::Traversable),
         Access::Deny => Some(Mount::HiddenDirectory),
     }
@@ -288,10 +288,10 @@ fn absent(
 
 fn is_absent(rule: &Rule, host: &impl HostView) -> bool {
     match rule.presence {
-        Presence::Absent => true,
+        PathState::Absent => true,
         // A placeholder of another sandbox, also if it was removed after planning.
-        Presence::Directory => host.is_placeholder(&rule.path) || !host.exists(&rule.path),
-        Presence::File => false,
+        PathState::Directory => host.is_placeholder(&rule.path) || !host.exists(&rule.path),
+        PathState::File => false,
     }
 }
 

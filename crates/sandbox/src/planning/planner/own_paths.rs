@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::Planner;
 use crate::{
-    Access, Origin, Presence, Rule, Warning,
+    Access, Origin, PathState, Rule, Warning,
     planning::{
         LinkCreator, PlanError,
         resolve::{End, Resolved, resolve},
@@ -68,11 +68,11 @@ impl Planner<'_> {
         match end {
             End::Directory | End::File => self.limit(path, own.access, end.presence()),
             End::MissingFrom(first) => {
-                let mask = Rule::new(first, own.access, Presence::Absent, Origin::Own);
+                let mask = Rule::new(first, own.access, PathState::Absent, Origin::Own);
                 self.masks.push(mask);
             }
             End::BlockedBy(kept) => {
-                let mask = Rule::new(kept, Access::Read, Presence::File, Origin::Own);
+                let mask = Rule::new(kept, Access::Read, PathState::File, Origin::Own);
                 self.masks.push(mask);
             }
             End::OutOfReach { closed } => self.closed.push(UnreachableEntry {
@@ -86,7 +86,7 @@ impl Planner<'_> {
     }
 
     /// Limits the access at and below a path, if more is granted.
-    fn limit(&mut self, path: PathBuf, access: Access, presence: Presence) {
+    fn limit(&mut self, path: PathBuf, access: Access, presence: PathState) {
         let exceeds = |granted: Access| match access {
             Access::Deny => granted != Access::Deny,
             Access::Read | Access::Write => granted == Access::Write,

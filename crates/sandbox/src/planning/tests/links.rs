@@ -72,7 +72,7 @@ fn dots_in_a_link_are_relative_to_its_directory() {
     let tree = FakeFileSystem::new("/a/b/link>../../c/./d /c/d/file /ws/");
     let plan = planned(&tree, &policy(vec![read("/a/b/link/file")]));
     assert_eq!(plan.rules[0].path, Path::new("/c/d/file"));
-    assert_eq!(plan.rules[0].presence, Presence::File);
+    assert_eq!(plan.rules[0].presence, PathState::File);
 }
 
 /// Plans after another plan of the same server.

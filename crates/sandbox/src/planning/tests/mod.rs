@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::{
-    Access, Network, Plan, Presence,
+    Access, Network, PathState, Plan,
     policy::{Entry, EntryPath, FileSystem, Policy, SpecialPath},
 };
 
@@ -100,9 +100,9 @@ fn summary(plan: &Plan) -> String {
     let mut text = String::new();
     for rule in &plan.rules {
         let presence = match rule.presence {
-            Presence::Directory => "dir",
-            Presence::File => "file",
-            Presence::Absent => "absent",
+            PathState::Directory => "dir",
+            PathState::File => "file",
+            PathState::Absent => "absent",
         };
         let (access, path, origin) = (rule.access, rule.path.display(), rule.origin);
         text += &format!("{access:?} {path} {presence} {origin:?}\n");

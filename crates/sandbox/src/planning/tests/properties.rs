@@ -122,8 +122,8 @@ proptest! {
             let later = &plan.rules[at + 1..];
             prop_assert!(later.iter().all(|later| !rule.path.starts_with(&later.path)));
             let exists = tree.paths().any(|existing| existing == rule.path);
-            prop_assert_eq!(rule.presence == Presence::Absent, !exists);
-            if rule.presence == Presence::Absent {
+            prop_assert_eq!(rule.presence == PathState::Absent, !exists);
+            if rule.presence == PathState::Absent {
                 prop_assert_ne!(rule.access, Access::Write);
                 let parent = rule.path.parent().unwrap();
                 prop_assert!(tree.paths().any(|existing| existing == parent));

@@ -166,7 +166,7 @@ fn nothing_is_masked_in_kernel_file_systems() {
     let mut absent = plan.rules.iter();
     let absent = absent
         .by_ref()
-        .filter(|rule| rule.presence == Presence::Absent);
+        .filter(|rule| rule.presence == PathState::Absent);
     let absent: Vec<_> = absent.map(|rule| rule.path.parent().unwrap()).collect();
     assert_eq!(absent, [Path::new("/ws"); 4]);
 }

@@ -47,7 +47,7 @@ impl HostView for FakeHost {
     }
 }
 
-fn rule(access: Access, path: &str, presence: Presence) -> Rule {
+fn rule(access: Access, path: &str, presence: PathState) -> Rule {
     Rule {
         path: path.into(),
         access,
@@ -58,15 +58,15 @@ fn rule(access: Access, path: &str, presence: Presence) -> Rule {
 }
 
 fn read(path: &str) -> Rule {
-    rule(Access::Read, path, Presence::Directory)
+    rule(Access::Read, path, PathState::Directory)
 }
 
 fn write(path: &str) -> Rule {
-    rule(Access::Write, path, Presence::Directory)
+    rule(Access::Write, path, PathState::Directory)
 }
 
 fn deny(path: &str) -> Rule {
-    rule(Access::Deny, path, Presence::Directory)
+    rule(Access::Deny, path, PathState::Directory)
 }
 
 fn plan(rules: impl Into<Vec<Rule>>) -> Plan {
@@ -144,7 +144,7 @@ fn plan_without_root_shows_only_grants() {
 #[test]
 fn denied_paths_are_hidden_and_grants_below_stay_reachable() {
     let mut key = deny("/srv/p/key.pem");
-    key.presence = Presence::File;
+    key.presence = PathState::File;
     key.origin = Origin::Glob;
     let plan = plan([
         read("/"),
@@ -177,7 +177,7 @@ fn denied_paths_are_hidden_and_grants_below_stay_reachable() {
 #[test]
 fn mask_comes_after_the_mounts_above_it() {
     let mut key = deny("/srv/a/key.pem");
-    key.presence = Presence::File;
+    key.presence = PathState::File;
     let mut pinned = write("/srv/a");
     pinned.origin = Origin::Pinned;
     // Not sorted.
@@ -197,7 +197,7 @@ fn absent_paths_are_masked_where_they_could_be_created() {
             .into(),
         ..FakeHost::default()
     };
-    let absent = Presence::Absent;
+    let absent = PathState::Absent;
     let plan = plan([
         read("/"),
         write("/srv/p"),
@@ -230,7 +230,7 @@ fn absent_path_in_unwritable_directory_needs_no_placeholder() {
         closed: ["/usr"].map(PathBuf::from).into(),
         ..FakeHost::default()
     };
-    let git = rule(Access::Read, "/usr/.git", Presence::Absent);
+    let git = rule(Access::Read, "/usr/.git", PathState::Absent);
     let plan = plan([write("/usr"), git]);
     assert!(absent_of(&plan, &host).is_empty());
     assert!(!options(&plan, &host).contains(".git"));
@@ -322,9 +322,9 @@ fn with_devices(paths: &[&str]) -> FakeHost {
 fn granted_device_is_bound_as_device() {
     let host = with_devices(&["/dev/kvm", "/dev/null"]);
     let mut kvm = write("/dev/kvm");
-    kvm.presence = Presence::File;
+    kvm.presence = PathState::File;
     let mut null = write("/dev/null");
-    null.presence = Presence::File;
+    null.presence = PathState::File;
     let options = options(&plan([read("/"), kvm, null]), &host);
     assert!(
         options.contains("--dev-bind /dev/kvm /dev/kvm"),
@@ -336,9 +336,9 @@ fn granted_device_is_bound_as_device() {
 #[test]
 fn read_only_device_is_detected() {
     let host = with_devices(&["/dev/sda", "/dev/null"]);
-    let sda = rule(Access::Read, "/dev/sda", Presence::File);
+    let sda = rule(Access::Read, "/dev/sda", PathState::File);
     assert!(is_read_only_device(&sda, &host));
-    let null = rule(Access::Read, "/dev/null", Presence::File);
+    let null = rule(Access::Read, "/dev/null", PathState::File);
     assert!(!is_read_only_device(&null, &host));
     let options = options(&plan([read("/"), sda]), &host);
     assert!(!options.contains("dev-bind"), "{options}");
@@ -397,9 +397,9 @@ fn directory_that_looks_like_a_placeholder_is_masked_or_mounted() {
         deny("/opt/secret"),
         write("/srv"),
         write("/srv/p"),
-        rule(Access::Read, "/srv/p/.git", Presence::Absent),
+        rule(Access::Read, "/srv/p/.git", PathState::Absent),
         pinned,
-        rule(Access::Deny, "/srv/p/a/b", Presence::Absent),
+        rule(Access::Deny, "/srv/p/a/b", PathState::Absent),
     ]);
     assert_eq!(
         absent_of(&plan, &host),
@@ -448,7 +448,7 @@ fn every_mount_is_expected_inside() {
     let mut sys = write("/sys");
     sys.identity = Some(known);
     let mut key = deny("/srv/p/key");
-    key.presence = Presence::File;
+    key.presence = PathState::File;
     let rules = [read("/"), workspace, read("/srv/p/.git"), key, deny("/opt")];
     let plan = plan([&rules[..], &[sys]].concat());
     let layout = lay_out(&plan, &FakeHost::default(), &[]);

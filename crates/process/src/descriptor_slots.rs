@@ -15,18 +15,18 @@ pub(crate) const SLOTS: usize = 3 + MAX_PASSED_FDS + 3;
 /// the descriptor table up to the highest number it needs. Without the slots it would copy thousands of
 /// entries in a server with a thousand processes.
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub(crate) struct DescriptorSlots {
     /// Ascending. Unused slots refer to `/dev/null`.
     reserved: Vec<OwnedFd>,
 }
 
-/// Slots that hold a child's descriptors. Dropping this resets them to `/dev/null`.
+/// DescriptorSlots that hold a child's descriptors. Dropping this resets them to `/dev/null`.
 pub(crate) struct FilledSlots<'a> {
     slots: &'a mut [OwnedFd],
     null: BorrowedFd<'a>,
 }
 
-impl Slots {
+impl DescriptorSlots {
     pub(crate) fn new(null: BorrowedFd<'_>) -> io::Result<Self> {
         // Above all targets of the child's `dup3` calls, so that none overwrites a slot.
         let reserve = || rustix::io::fcntl_dupfd_cloexec(null, SLOTS as i32);

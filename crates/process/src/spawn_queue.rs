@@ -48,7 +48,7 @@ pub(crate) struct UnwatchedChild {
 
 /// Connects the handles of a spawner to its threads.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub(crate) struct SpawnQueue {
     state: Mutex<State>,
     /// Notified for a job, an unwatched child or the shutdown.
     wake: Condvar,
@@ -77,7 +77,7 @@ impl State {
     }
 }
 
-impl Queue {
+impl SpawnQueue {
     pub(crate) fn push(&self, job: Job) {
         self.state.lock().jobs.push_back(job);
         self.wake.notify_one();
