@@ -22,7 +22,7 @@ use crate::{
 };
 
 fn main() -> ExitCode {
-    // Checked first, because the start of every sandboxed process runs this program twice.
+    // Checked first, because the start of every sandboxed process runs this program again.
     if let Some(arguments) = cmd::hidden::confine_arguments() {
         return cmd::hidden::confine(arguments);
     }

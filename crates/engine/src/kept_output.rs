@@ -12,7 +12,7 @@ use outpost_journal::Journal;
 use parking_lot::MutexGuard;
 use tokio::sync::Notify;
 
-use crate::Watcher;
+use crate::EventListener;
 
 /// Memory of a chunk besides its bytes.
 const CHUNK_BYTES: usize = 128;
@@ -119,7 +119,7 @@ pub(crate) struct Log {
     pub(crate) journal: Journal,
     /// The feed of the connection that owns the process, while attached. Weak, because the
     /// connection holds the process.
-    pub(crate) watcher: Option<Weak<dyn Watcher>>,
+    pub(crate) listener: Option<Weak<dyn EventListener>>,
     /// The memory of the description of the process.
     pub(crate) about_bytes: usize,
     /// The part of the budget that output and description use.

@@ -62,7 +62,7 @@ pub use outpost_types::{
     Delivery, EnvPolicy, Inherit, ProcessEntry, ProcessState, Seq, Signal, Stream, TerminalSize,
     TreeKind, WriteStatus,
 };
-pub use process::{Process, Summary, Watcher};
+pub use process::{EventListener, Process, Summary};
 pub use session::{
     Epoch, Link, Reservation, ResumeError, Session, SessionId, SessionOptions, Terminated, Ttl,
 };

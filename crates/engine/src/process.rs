@@ -21,7 +21,7 @@ mod terminate;
 pub(crate) use terminate::KILL_TIMEOUT;
 
 /// Is notified about new events of a process.
-pub trait Watcher: Send + Sync {
+pub trait EventListener: Send + Sync {
     /// Called for every event after the owner's cursor, from the process's actor. Must
     /// not block.
     fn events_available(&self);
@@ -89,7 +89,7 @@ impl Process {
                 control,
                 log: Mutex::new(Log {
                     journal,
-                    watcher: None,
+                    listener: None,
                     about_bytes: about.bytes(),
                     charged: 0,
                 }),
@@ -250,11 +250,11 @@ impl Process {
         if log.journal.retained_bytes() > free as u64 {
             log.journal.trim(free);
         }
-        let watcher = log.watcher.as_ref().and_then(Weak::upgrade);
+        let listener = log.listener.as_ref().and_then(Weak::upgrade);
         drop(log);
         self.shared.readers.notify_waiters();
-        if let Some(watcher) = watcher {
-            watcher.events_available();
+        if let Some(listener) = listener {
+            listener.events_available();
         }
     }
 
@@ -264,17 +264,17 @@ impl Process {
 
     /// Sets the owner, which has received everything up to `cursor`, or continues at the
     /// last owner's cursor. Passes the cursor to `start` before the first notification. The
-    /// caller notifies the watcher about existing events.
+    /// caller notifies the listener about existing events.
     pub(crate) fn attach(
         &self,
         cursor: Option<Seq>,
-        watcher: &Arc<dyn Watcher>,
+        listener: &Arc<dyn EventListener>,
         start: impl FnOnce(Seq),
     ) {
         let mut log = self.log();
         let cursor = cursor.unwrap_or_else(|| log.journal.owner().cursor());
         log.journal.attach(cursor);
-        log.watcher = Some(Arc::downgrade(watcher));
+        log.listener = Some(Arc::downgrade(listener));
         start(log.journal.owner().cursor());
         drop(log);
         // An advanced cursor may open the window or complete the delivery.
@@ -285,7 +285,7 @@ impl Process {
     /// Detaches the owner. With acked delivery its cursor is kept.
     pub(crate) fn detach(&self, delivery: Delivery) {
         let mut log = self.log();
-        log.watcher = None;
+        log.listener = None;
         if delivery == Delivery::Push {
             log.journal.detach();
         }

@@ -12,8 +12,8 @@ use std::{
 
 use outpost_engine as engine;
 use outpost_engine::{
-    Delivery, Engine, Epoch, Link, Peer, ProcessState, Seq, ServerEnvironment, Session,
-    SessionOptions, Spawner, SpawnerOptions, StartError, Ttl, Watcher as _, WorkerExit,
+    Delivery, Engine, Epoch, EventListener as _, Link, Peer, ProcessState, Seq, ServerEnvironment,
+    Session, SessionOptions, Spawner, SpawnerOptions, StartError, Ttl, WorkerExit,
     sandbox::WorkerAccess,
 };
 use outpost_fetch::Fetcher;

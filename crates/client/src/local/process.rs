@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use outpost_engine::{self as engine, Epoch, Seq, Session, Terminated, Watcher};
+use outpost_engine::{self as engine, Epoch, EventListener, Seq, Session, Terminated};
 use outpost_protocol::{RpcError, Signal, TerminalSize};
 use tokio::sync::Notify;
 
@@ -70,7 +70,7 @@ impl ProcessBackend for LocalBackend {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waker(Arc<Notify>);
 
-impl Watcher for Waker {
+impl EventListener for Waker {
     fn events_available(&self) {
         self.0.notify_one();
     }
@@ -89,10 +89,10 @@ pub(super) struct Forwarder {
 
 impl Forwarder {
     pub(super) async fn run(mut self) {
-        let watcher: Arc<dyn Watcher> = Arc::new(self.waker.clone());
+        let listener: Arc<dyn EventListener> = Arc::new(self.waker.clone());
         let cursor = Some(self.cursor);
         self.session
-            .attach(self.epoch, &self.process, cursor, &watcher, |_| {});
+            .attach(self.epoch, &self.process, cursor, &listener, |_| {});
         let mut events = Vec::new();
         while !self.log.is_ended() {
             if self.log.has_room() {

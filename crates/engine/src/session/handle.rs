@@ -12,7 +12,7 @@ use tokio::{sync::Notify, task::AbortHandle};
 use tokio_util::task::TaskTracker;
 
 use super::{Epoch, Ttl, lease::Lease, slots::ProcessSlots};
-use crate::{ActivityTracker, Peer, Place, Process, ReadError, Watcher};
+use crate::{ActivityTracker, EventListener, Peer, Place, Process, ReadError};
 
 /// An unguessable session id. `Debug` and `Display` show only its prefix, because the whole
 /// id grants access to the session.
@@ -225,17 +225,17 @@ impl Session {
         epoch: Epoch,
         process: &Process,
         cursor: Option<Seq>,
-        watcher: &Arc<dyn Watcher>,
+        listener: &Arc<dyn EventListener>,
         start: impl FnOnce(Seq),
     ) {
         let state = self.state();
         if !state.lease.is_attached(epoch) {
             return;
         }
-        process.attach(cursor, watcher, start);
-        // Not under the lock: the watcher may call the session.
+        process.attach(cursor, listener, start);
+        // Not under the lock: the listener may call the session.
         drop(state);
-        watcher.events_available();
+        listener.events_available();
     }
 
     /// Advances the cursor of a process after its events were sent to a connection. Ignored if

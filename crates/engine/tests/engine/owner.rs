@@ -7,8 +7,9 @@ use std::{
 };
 
 use outpost_engine::{
-    Delivery, Engine, Epoch, Event, Limits, Link, Peer, Process, ResumeError, ResumeOptions, Seq,
-    Session, SessionOptions, Spawner, SpawnerOptions, Start, StartError, Stdio, Ttl, Watcher,
+    Delivery, Engine, Epoch, Event, EventListener, Limits, Link, Peer, Process, ResumeError,
+    ResumeOptions, Seq, Session, SessionOptions, Spawner, SpawnerOptions, Start, StartError, Stdio,
+    Ttl,
 };
 use tokio::sync::Notify;
 
@@ -91,7 +92,7 @@ pub(crate) struct Cursor {
     process: Process,
     news: Arc<Announced>,
     /// The process holds it weakly.
-    _watcher: Arc<dyn Watcher>,
+    _watcher: Arc<dyn EventListener>,
     pub(crate) seen: Seq,
 }
 
@@ -101,7 +102,7 @@ struct Announced {
     began: Mutex<Seq>,
 }
 
-impl Watcher for Announced {
+impl EventListener for Announced {
     fn events_available(&self) {
         self.notify.notify_one();
     }
@@ -115,7 +116,7 @@ impl Cursor {
         from: Option<Seq>,
     ) -> Cursor {
         let news = Arc::new(Announced::default());
-        let watcher: Arc<dyn Watcher> = Arc::clone(&news) as Arc<dyn Watcher>;
+        let watcher: Arc<dyn EventListener> = Arc::clone(&news) as Arc<dyn EventListener>;
         session.attach(epoch, process, from, &watcher, |start| {
             *news.began.lock().unwrap() = start;
         });

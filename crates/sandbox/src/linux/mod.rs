@@ -7,12 +7,14 @@
 //!
 //! - [`preflight`]: probes what this host supports
 //! - [`sandbox`]: plans and prepares a confined process in the server
+//! - [`plans`]: makes plans with the server's own paths and its record of grants
+//! - [`preparations`], [`turns`]: run preparations on threads, in turn by client
 //! - [`plan_check`]: checks that a plan can be enforced
 //! - [`launch`]: starts the process, and holds what it needs on the host while it lives
 //! - [`mounts`]: derives the mounts from a plan, and verifies them inside
 //! - [`supervisor`]: makes the connections of confined processes that have unix sockets
 //! - [`placeholder`]: mount points at paths that must stay absent
-//! - [`nofollow`]: opens paths without following symbolic links
+//! - [`nofollow`]: opens paths without following symbolic links; [`sys`]: system calls
 
 mod bubblewrap;
 mod helper;

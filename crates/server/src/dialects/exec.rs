@@ -197,14 +197,14 @@ fn page_limit(process: &Process, after: Seq, max_bytes: Option<usize>) -> Option
 /// `process/exited`, `process/closed`.
 pub(crate) struct ExecEventEncoder {
     process: Process,
-    frame: OutputEncoder,
+    encoder: OutputEncoder,
 }
 
 impl ExecEventEncoder {
     pub(crate) fn new(process: &Process) -> Self {
         ExecEventEncoder {
             process: process.clone(),
-            frame: OutputEncoder::new(process.id()),
+            encoder: OutputEncoder::new(process.id()),
         }
     }
 }
@@ -214,10 +214,10 @@ impl EventEncoder for ExecEventEncoder {
         match event {
             Event::Output(chunk) => {
                 let len = self
-                    .frame
+                    .encoder
                     .encoded_len(chunk.seq.0, chunk.stream, chunk.bytes.len());
                 let out = frames.begin(len);
-                self.frame
+                self.encoder
                     .encode(out, chunk.seq.0, chunk.stream, &chunk.bytes);
                 frames.finish();
             }

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use outpost_engine::{Delivery, Epoch, Event, Process, Seq, Session, Watcher};
+use outpost_engine::{Delivery, Epoch, Event, EventListener, Process, Seq, Session};
 use outpost_protocol::encode_notification;
 use outpost_rpc::{Feed, FrameBuffer, More, Outbox};
 use parking_lot::Mutex;
@@ -89,8 +89,8 @@ impl Feeds {
             vacant.insert(Arc::clone(&feed) as Arc<dyn Feed>);
             feed
         };
-        let watcher: Arc<dyn Watcher> = Arc::clone(&feed) as Arc<dyn Watcher>;
-        session.attach(epoch, process, cursor, &watcher, |start| {
+        let listener: Arc<dyn EventListener> = Arc::clone(&feed) as Arc<dyn EventListener>;
+        session.attach(epoch, process, cursor, &listener, |start| {
             feed.position.lock().cursor = start;
         });
     }
@@ -164,7 +164,7 @@ pub(crate) fn notify<T: Serialize>(frames: &mut FrameBuffer, method: &str, param
     }
 }
 
-impl<T: EventEncoder> Watcher for PushFeed<T> {
+impl<T: EventEncoder> EventListener for PushFeed<T> {
     fn events_available(&self) {
         if !self.consumes_inline.load(Ordering::Acquire) || self.consume() {
             self.enqueue();

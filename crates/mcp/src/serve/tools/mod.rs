@@ -3,7 +3,7 @@
 //! - `run_command`, `start_process`: start commands; `process_io`: their output and input;
 //!   `process_control`: signals, size, end and list
 //! - `read_file`, `write_file`, `edit_file`, `list_directory`, `search_files`
-//! - `search`: the search itself; `unlisted`: entries that a walk of the executor leaves out;
+//! - `search`: the search itself; `links`: links and special files, which a walk leaves out;
 //!   `encoding`: bytes in arguments and results
 
 mod edit_file;
