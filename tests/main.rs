@@ -7,15 +7,18 @@
 //! - [`flow`]: ordering, limits, slow readers
 //! - [`files`]: the `fs/*` methods
 //! - [`serve`]: command line, listening, shutdown
+//! - [`trust`]: authentication, TLS, principals
 //! - [`cli`]: the commands for people
 //! - [`mcp_serve`]: the tools for models
 //! - [`mcp`]: MCP servers, local and remote
 //! - [`config`]: configuration from files, variables and flags
 //! - [`schema`]: the generated protocol schema
+//! - [`released`]: replay of exchanges with released servers
 //! - [`recording`]: replay of a released client's messages
 //! - [`reliability`]: sessions, process trees, shortage of resources
 //! - [`client`]: the Rust client, over links that are cut
 //! - [`sandbox`]: confined processes, and attempts to escape
+//! - [`network`]: the proxies of processes
 //! - [`chaos`]: random requests
 
 mod chaos;
@@ -28,12 +31,15 @@ mod flow;
 mod http;
 mod mcp;
 mod mcp_serve;
+mod network;
 mod process;
 mod recording;
+mod released;
 mod reliability;
 mod sandbox;
 mod schema;
 mod serve;
+mod trust;
 mod wire;
 
 use outpost_testkit::{Client, Server, ServerCommand, Transport};

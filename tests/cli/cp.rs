@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 
 use super::{OpenWatch, command, finish, outcome, send, text};
-use crate::{outpost, ready};
+use crate::{outpost, ready_with};
 
 /// Creates a directory tree and returns it with its expected files.
 fn tree() -> (TempDir, Vec<(&'static str, Vec<u8>)>) {
@@ -317,7 +317,8 @@ async fn interrupted_copy_leaves_the_old_file() {
 #[tokio::test]
 async fn terminal_shows_a_progress_bar() {
     let (dir, _) = tree();
-    let (server, client) = ready().await;
+    // The command is a process of the server itself.
+    let (server, client) = ready_with(&["--allow-local-users"]).await;
     let binary = outpost();
     let binary = path_text(binary.binary());
     let script = "mkfifo in; (cat in | $OUTPOST cp - $URL:$PWD/out; echo code $?) & \

@@ -97,3 +97,24 @@ async fn missing_path_is_an_error() {
         assert_eq!(text(&rejected.stdout), "", "{args:?}");
     }
 }
+
+/// They would be sent to both.
+#[tokio::test]
+async fn token_and_certificates_are_for_one_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let token = crate::trust::secret_file(dir.path(), "token", "s3cret");
+    let fingerprint = format!("sha256:{}", "00".repeat(32));
+    let paths = ["wss://127.0.0.1:1:/a", "wss://127.0.0.1:2:/b"];
+    for (flag, value) in [
+        ("--token-file", path_text(&token)),
+        ("--fingerprint", fingerprint),
+    ] {
+        let refused = outcome(&["cp", flag, &value, paths[0], paths[1]], b"").await;
+        let printed = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{printed}");
+        assert!(printed.contains("are for one server"), "{printed}");
+        let one = outcome(&["cp", flag, &value, paths[0], "/dev/null"], b"").await;
+        let printed = text(&one.stderr);
+        assert!(printed.contains("cannot connect"), "{printed}");
+    }
+}

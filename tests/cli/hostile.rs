@@ -55,14 +55,16 @@ impl Terminal {
         let binary = outpost();
         let binary = binary.binary().to_str().expect("UTF-8").to_owned();
         let config = self.dir.path().join("o.toml");
-        let start = sh(&id, line)
+        // A variable of ours would not reach the process.
+        let line = format!("export OUTPOST_CONFIG=\"$CONFIG\"; {line}");
+        let start = sh(&id, &line)
             .tty()
             .env(&[
                 ("OUTPOST", &binary),
                 ("PATH", &std::env::var("PATH").expect("UTF-8")),
                 ("NO_COLOR", "1"),
                 ("HOSTILE", &json!(HOSTILE).to_string()),
-                ("OUTPOST_CONFIG", config.to_str().expect("UTF-8")),
+                ("CONFIG", config.to_str().expect("UTF-8")),
                 ("XDG_STATE_HOME", self.dir.path().to_str().expect("UTF-8")),
             ])
             .with("size", json!({"rows": 30, "cols": 2000}));

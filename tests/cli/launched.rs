@@ -56,6 +56,18 @@ async fn launched_server_can_use_the_terminal() {
 }
 
 #[tokio::test]
+async fn launched_server_logs_warnings_only() {
+    let binary = outpost();
+    let binary = binary.binary().to_str().expect("UTF-8").to_owned();
+    for (flags, logs) in [("", false), (" --log-level info", true)] {
+        let launched = format!("stdio:{binary} serve --listen stdio://{flags}");
+        let output = outcome(&["run", "--on", &launched, "--", "echo", "done"], b"").await;
+        assert_eq!(text(&output.stdout), "done\n");
+        assert_eq!(!output.stderr.is_empty(), logs, "{}", text(&output.stderr));
+    }
+}
+
+#[tokio::test]
 async fn command_that_is_no_server_is_explained() {
     for line in ["false", "echo hello", "cat /etc/passwd"] {
         let on = format!("stdio:{line}");

@@ -6,10 +6,13 @@ mod cp;
 mod cp_errors;
 mod detached;
 mod detached_on;
+mod doctor;
 mod files;
 mod hostile;
+mod hosts;
 mod kill;
 mod launched;
+mod limits;
 mod logs;
 mod ps;
 mod released;
@@ -17,9 +20,12 @@ mod run;
 mod run_on;
 mod run_on_cleanup;
 mod sandbox;
+mod sandbox_state;
+mod ssh;
 mod stop;
 mod terminal;
 mod user_server;
+mod watch;
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -45,6 +51,7 @@ fn command(args: &[&str], tag: &TestTag) -> Command {
     command
         .args(args)
         .env(TestTag::VARIABLE, tag.as_str())
+        .env("XDG_STATE_HOME", tag.state_home())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,6 +1,7 @@
 //! Tests `outpost ps`.
 
 use outpost_testkit::{Transport, deadline, sh};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::new_user;
@@ -19,6 +20,40 @@ async fn missing_server_is_not_started_by_ps() {
     assert_eq!(user.output(&["ps", "--json"]).await, "[]\n");
     assert!(user.tag().living().is_empty());
     assert!(!user.dir().join("outpost").exists());
+}
+
+#[tokio::test]
+async fn killed_server_is_reported_until_the_next_one_runs() {
+    let user = new_user();
+    // They end with the server.
+    let detach = || user.command().env("OUTPOST_TREES", "subreaper");
+    let started = detach()
+        .run(&["run", "--detach", "--", "sleep", "1000"])
+        .await;
+    assert_eq!(started.code, Some(0), "{started:?}");
+    let is_server = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).nth(1) == Some(b"serve")
+    };
+    let server = user.tag().living().into_iter().find(is_server);
+    let server = Pid::from_raw(server.expect("it runs")).expect("not zero");
+    kill_process(server, Signal::KILL).expect("it is killed");
+    user.tag().gone().await;
+    for command in ["ps", "stop"] {
+        let said = user.run(&[command]).await;
+        assert_eq!(said.code, Some(0));
+        assert!(
+            said.stderr.contains("your server was killed"),
+            "{command}: {said:?}"
+        );
+    }
+    let next = detach().run(&["run", "--detach", "--", "true"]).await;
+    assert_eq!(next.code, Some(0), "{next:?}");
+    let ps = user.run(&["ps"]).await;
+    assert!(!ps.stderr.contains("was killed"), "{ps:?}");
+    user.stop().await;
+    let ps = user.run(&["ps"]).await;
+    assert!(!ps.stderr.contains("was killed"), "{ps:?}");
 }
 
 #[tokio::test]

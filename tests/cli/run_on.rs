@@ -101,10 +101,10 @@ async fn unreachable_server_exits_with_255() {
     assert!(printed.contains("No such file or directory"), "{printed}");
     assert_eq!(printed.lines().count(), 1, "{printed}");
 
-    let output = outcome(&["run", "--on", "nonsense", "--", "true"], b"").await;
+    let output = outcome(&["run", "--on", "non:sense", "--", "true"], b"").await;
     let printed = text(&output.stderr);
     assert!(
-        printed.contains("ws://, wss://, unix:/// or stdio:"),
+        printed.contains("ws://, wss://, unix:///, ssh:// or stdio:"),
         "{printed}"
     );
     assert_eq!(output.status.code(), Some(2));

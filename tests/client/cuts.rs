@@ -13,7 +13,7 @@ use super::{connect, run, script};
 use crate::outpost;
 
 /// Waits until the client has lost its connection and is connected again.
-async fn wait_reconnected(remote: &RemoteExecutor, cut: impl Future<Output = ()>) {
+pub(super) async fn wait_reconnected(remote: &RemoteExecutor, cut: impl Future<Output = ()>) {
     let mut state = remote.connection_state();
     cut.await;
     // Not `wait_for`: the client may have reconnected before this task runs again.

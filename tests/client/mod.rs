@@ -4,6 +4,7 @@ mod cuts;
 mod sandboxes;
 mod sessions;
 mod transports;
+mod watches;
 
 use outpost_client::{Error, Executor as _, Process, RemoteExecutor, RemoteOptions, Start};
 use outpost_testkit::{Server, TestTag};

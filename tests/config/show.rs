@@ -13,6 +13,21 @@ set = { PASSWORD = \"hush\" }
 ";
 
 #[tokio::test]
+async fn default_memory_budget_is_a_part_of_the_memory_limit() {
+    let user = User::with_file("");
+    for (limit, budget) in [("262144", "64MiB"), ("unlimited", "192MiB")] {
+        let limited = user.outpost().after_shell(&format!("ulimit -v {limit}"));
+        let output = limited.run(&["config", "show"]).await;
+        let line = output
+            .stdout
+            .lines()
+            .find(|line| line.starts_with("memory_budget "));
+        let line = line.unwrap_or_else(|| panic!("{output:?}"));
+        assert!(line.ends_with(&format!("= \"{budget}\"")), "{line}");
+    }
+}
+
+#[tokio::test]
 async fn effective_values_are_shown_with_their_origin() {
     let user = User::with_file(FILE);
     let launch = user.outpost().env("OUTPOST_MAX_SESSIONS", "12");

@@ -158,11 +158,14 @@ async fn response_fits_a_message() {
         assert_eq!(outcome.stderr, "late\n");
         let kept = outcome.stdout.len();
         assert!((31 << 20..32 << 20).contains(&kept), "{kept}");
-        if dialect == Dialect::Spawn {
-            assert_eq!(cap_reached(&outcome.whole), (true, false));
+        match dialect {
+            Dialect::Spawn => assert_eq!(cap_reached(&outcome.whole), (true, false)),
+            Dialect::Command => {
+                assert_eq!(outcome.whole["stdoutCapReached"], true);
+                assert!(outcome.whole.get("stderrCapReached").is_none());
+            }
         }
     }
-    // The `command/exec` response has no field for the truncation, so it is logged.
     server.signal(Signal::TERM);
     let log = server.wait().await.stderr;
     assert_eq!(

@@ -37,11 +37,41 @@ async fn spawn_inherits_the_servers_environment() {
         expanded_variables(spawn, &client, env).await,
         "unset t unset b\n"
     );
-    let env = json!({"EDITOR": "ed", "OUTPOST_SECRET": "mine"});
-    assert_eq!(
-        expanded_variables(spawn, &client, env).await,
-        "ed t mine unset\n"
-    );
+}
+
+#[tokio::test]
+async fn withheld_variables_reach_no_dialect() {
+    let names = [
+        "CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN",
+        "NODE_REPL_AUTH_TOKEN",
+        "OPENAI_FEDERATION_RULE_ID",
+        "OPENAI_IDENTITY_TOKEN_FILE",
+        "OPENAI_WORKLOAD_IDENTITY_CONTEXT",
+        "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE",
+        "OUTPOST_SECRET",
+    ];
+    let mut launch = unconfined_outpost();
+    let mut env = serde_json::Map::new();
+    for name in names {
+        for name in [name.to_owned(), name.to_lowercase()] {
+            launch = launch.env(&name, "inherited");
+            env.insert(name, json!("requested"));
+        }
+    }
+    env.insert("KEPT".to_owned(), json!("kept"));
+    let server = launch.start().await;
+    let client = server.connect().await;
+    app_handshake(&client).await;
+    for dialect in [Dialect::Spawn, Dialect::Command] {
+        let script = "env | grep -e inherited -e requested -e kept";
+        for tty in [false, true] {
+            let more = json!({"env": env, "tty": tty, "streamStdoutStderr": true});
+            let id = format!("p{tty}");
+            dialect.run(&client, &id, script, more).await;
+            let found = dialect.received_output(&client, &id, "stdout");
+            assert_eq!(found.trim(), "KEPT=kept", "{dialect:?} {tty}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod ends;
 mod environments;
 mod errors;
 mod inputs;
+mod limits;
 mod outputs;
 mod sandboxes;
 mod slow_reader;

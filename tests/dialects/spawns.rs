@@ -33,10 +33,12 @@ async fn response_precedes_the_exit() {
 async fn exit_has_exactly_its_members() {
     on_every_transport(async |client| {
         let script = "printf out; printf err >&2; exit 7";
-        let outcome = SPAWN.run(client, "p", script, json!({})).await;
+        let mut outcome = SPAWN.run(client, "p", script, json!({})).await;
+        assert!(outcome.whole["usage"].take().is_object());
         let expected = json!({
             "processHandle": "p", "exitCode": 7, "stdout": "out", "stdoutCapReached": false,
             "stderr": "err", "stderrCapReached": false, "outputDrainTimedOut": false,
+            "endedBy": "exit", "usage": null,
         });
         assert_eq!(outcome.whole, expected);
     })
@@ -69,7 +71,7 @@ async fn methods_need_the_experimental_api() {
         json!({"clientName": "x"}),
         json!({"clientInfo": {"name": "x", "version": "1"}}),
         json!({"clientInfo": {"name": "x", "version": "1"}, "capabilities": {}}),
-        json!({"clientInfo": {"name": "x"}, "capabilities": {"experimentalApi": false}}),
+        json!({"clientInfo": {"name": "x", "version": "1"}, "capabilities": {"experimentalApi": false}}),
     ];
     let file = server.dir().join("touched");
     for introduction in introductions {

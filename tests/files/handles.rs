@@ -15,7 +15,7 @@ async fn block(client: &Client, handle: &str, offset: u64, len: u64) -> (Vec<u8>
 }
 
 fn unknown(handle: &str) -> (i64, String) {
-    (-32004, format!("unknown file read handle `{handle}`"))
+    (-32004, format!("unknown file handle `{handle}`"))
 }
 
 #[tokio::test]
@@ -31,7 +31,8 @@ async fn blocks_of_an_open_file_are_read() {
             block(client, "h", 0, 20).await,
             (b"0123456789".to_vec(), true)
         );
-        assert_eq!(block(client, "h", u64::MAX, 1).await, (Vec::new(), true));
+        let far = block(client, "h", i64::MAX as u64 - 1, 1).await;
+        assert_eq!(far, (Vec::new(), true));
         // The handle stays valid when the path is replaced.
         fs::rename(file(server, "b", "other"), &path).unwrap();
         assert_eq!(block(client, "h", 0, 3).await, (b"012".to_vec(), false));
@@ -65,11 +66,17 @@ async fn block_length_is_bounded() {
         json!(u64::MAX),
     ];
     for len in lengths {
+        // A failed read closes the handle.
+        client.call("fs/close", json!({"handleId": "h"})).await;
+        let open = json!({"handleId": "h", "path": uri(&path)});
+        client.call("fs/open", open).await;
         let params = json!({"handleId": "h", "offset": 0, "len": len});
         assert_eq!(
             error_of(&client, "fs/readBlock", params).await,
             invalid(message)
         );
+        let read = json!({"handleId": "h", "offset": 0, "len": 1});
+        assert_eq!(error_of(&client, "fs/readBlock", read).await, unknown("h"));
     }
 }
 
@@ -80,12 +87,12 @@ async fn handle_ids_are_per_connection() {
     let open = |handle: &str| json!({"handleId": handle, "path": path});
     let longest = "h".repeat(32);
     client.call("fs/open", open(&longest)).await;
-    let message = format!("file read handle `{longest}` already exists");
+    let message = format!("file handle `{longest}` already exists");
     assert_eq!(
         error_of(&client, "fs/open", open(&longest)).await,
         invalid(&message)
     );
-    let message = "handleId must be at most 32 bytes long";
+    let message = "file handle ID must not exceed 32 bytes";
     let too_long = "h".repeat(33);
     assert_eq!(
         error_of(&client, "fs/open", open(&too_long)).await,
@@ -107,8 +114,11 @@ async fn failed_open_leaves_the_id_free() {
     let missing = json!({"handleId": "h", "path": uri(&server.dir().join("no"))});
     assert_eq!(error_of(&client, "fs/open", missing).await, not_found());
     let pipe = json!({"handleId": "h", "path": uri(&fifo(&server, "fifo"))});
-    let message = "path is not a regular file";
-    assert_eq!(error_of(&client, "fs/open", pipe).await, invalid(message));
+    let message = format!(
+        "path `{}` is not a file",
+        server.dir().join("fifo").display()
+    );
+    assert_eq!(error_of(&client, "fs/open", pipe).await, invalid(&message));
     let open = json!({"handleId": "h", "path": uri(&file(&server, "a", "a"))});
     client.call("fs/open", open).await;
 }
@@ -121,7 +131,7 @@ async fn at_most_128_handles_are_open() {
     for number in 0..128 {
         client.call("fs/open", open(number)).await;
     }
-    let message = "at most 128 file reads may be open per connection";
+    let message = "at most 128 file handles may be open per connection";
     assert_eq!(
         error_of(&client, "fs/open", open(128)).await,
         invalid(message)

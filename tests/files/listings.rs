@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{error_of, failed, fifo, file, invalid, link, not_found, params_for, uri};
+use super::{MISSING, error_of, failed, fifo, file, invalid, link, not_found, params_for, uri};
 use crate::ready;
 
 fn options(others: &Value) -> Value {
@@ -194,7 +194,8 @@ async fn invalid_utf8_names_are_reported() {
     let found = client.call("fs/walk", walk(&root, &json!({}))).await;
     assert_eq!(listed(&root, &found), ["a"]);
     let path = format!("{}/caf%EF%BF%BD", uri(&root));
-    let expected = json!([{"path": path, "message": "file name is not valid UTF-8"}]);
+    let reason = "file name is not valid UTF-8";
+    let expected = json!([{"path": path, "message": MISSING, "reason": reason}]);
     assert_eq!(found["errors"], expected);
 }
 

@@ -7,7 +7,9 @@ mod handles;
 mod large;
 mod listings;
 mod own_process;
+mod replace;
 mod stream;
+mod watching;
 
 use std::path::{Path, PathBuf};
 

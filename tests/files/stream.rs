@@ -29,7 +29,7 @@ fn names(server: &Server) -> Vec<String> {
 }
 
 fn unknown() -> (i64, String) {
-    (-32004, "unknown file write handle `s`".to_owned())
+    (-32004, "unknown file handle `s`".to_owned())
 }
 
 fn commit() -> Value {
@@ -117,15 +117,19 @@ async fn invalid_streams_are_rejected() {
     assert_eq!(dir, failed("Is a directory (os error 21)"));
     let pipe = fifo(&server, "fifo");
     let pipe = error_of(&client, "fs/createStream", create(&pipe)).await;
-    assert_eq!(pipe, invalid("path is not a regular file"));
-    let params = json!({"handleId": "s", "offset": 0, "chunk": ""});
+    let message = format!(
+        "path `{}` is not a file",
+        server.dir().join("fifo").display()
+    );
+    assert_eq!(pipe, invalid(&message));
+    let params = json!({"handleId": "s", "offset": 0, "chunk": "YQ=="});
     assert_eq!(error_of(&client, "fs/writeBlock", params).await, unknown());
 
     // Read handles and write streams don't mix.
     let path = file(&server, "a", "a");
     client.call("fs/open", create(&path)).await;
     assert_eq!(error_of(&client, "fs/commit", commit()).await, unknown());
-    let message = "file read handle `s` already exists";
+    let message = "file handle `s` already exists";
     assert_eq!(
         error_of(&client, "fs/createStream", create(&path)).await,
         invalid(message)
@@ -133,11 +137,8 @@ async fn invalid_streams_are_rejected() {
     client.call("fs/close", commit()).await;
     client.call("fs/createStream", create(&path)).await;
     let read = json!({"handleId": "s", "offset": 0, "len": 1});
-    let message = "unknown file read handle `s`".to_owned();
-    assert_eq!(
-        error_of(&client, "fs/readBlock", read).await,
-        (-32004, message)
-    );
+    let read = error_of(&client, "fs/readBlock", read).await;
+    assert_eq!(read, failed("Bad file descriptor (os error 9)"));
     let params = json!({"handleId": "s", "offset": 0, "chunk": "a!"});
     assert_eq!(
         client.call_fails("fs/writeBlock", params).await.code,

@@ -55,7 +55,6 @@ async fn invalid_requests_are_rejected() {
     ] {
         let error = request_fails(&client, get_params("http://127.0.0.1:1/", wrong)).await;
         assert_eq!(error.code, -32602, "{error:?}");
-        assert!(error.message.starts_with("invalid params: "), "{error:?}");
     }
 }
 
@@ -101,7 +100,7 @@ async fn unknown_http_methods_are_rejected() {
     let (_server, client) = ready().await;
     for name in ["http/get", "http/request/ack", "http/request/cancel"] {
         let error = client.call_fails(name, json!({})).await;
-        let message = format!("unknown method: {name}");
+        let message = format!("exec-server stub does not implement `{name}` yet");
         assert_eq!(error.parts(), (-32601, &*message));
     }
     client

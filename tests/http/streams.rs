@@ -122,7 +122,7 @@ async fn request_id_is_unique_while_active() {
         .request("http/request", streaming(&web.url("/never"), "n"))
         .await;
     for id in ["s", "n"] {
-        let error_text = format!("http/request requestId {id} is in use by a stream");
+        let error_text = format!("http/request streamResponse requestId `{id}` is already active");
         for params in [
             streaming(&web.url("/"), id),
             get_params(&web.url("/"), json!({"requestId": id})),

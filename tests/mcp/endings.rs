@@ -82,3 +82,24 @@ async fn unread_stderr_does_not_block_messages() {
     let message = " bytes of stderr were dropped because they were not read";
     assert!(printed.contains(message), "{} bytes", printed.len());
 }
+
+#[tokio::test]
+async fn stderr_that_is_read_after_the_end_says_how_much_was_dropped() {
+    let script = "head -c 8000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo '{}'";
+    let mut host = Host::start(&[], &sh(script));
+    assert_eq!(host.next().await, Some(json!({})));
+    let output = host.close_unread().await;
+    assert_eq!(output.status.code(), Some(0));
+    let printed = text(&output.stderr);
+    let dropped = |line: &str| -> Option<usize> {
+        let line = line.strip_suffix(" bytes of stderr were dropped because they were not read")?;
+        line.strip_prefix("outpost: ")?.parse().ok()
+    };
+    let dropped: usize = printed.lines().filter_map(dropped).sum();
+    let kept = printed.bytes().filter(|byte| *byte == b'x').count();
+    // The line end may be among what was dropped.
+    assert!(
+        (8_000_000..8_000_002).contains(&(kept + dropped)),
+        "{kept} and {dropped}"
+    );
+}

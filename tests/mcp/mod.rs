@@ -37,7 +37,7 @@ fn everything() -> Vec<String> {
 }
 
 /// A real server on Python, which also speaks the newest revision.
-fn time() -> Vec<String> {
+pub(crate) fn time() -> Vec<String> {
     ["python/bin/python3"]
         .map(installed)
         .into_iter()
@@ -201,6 +201,14 @@ impl Host {
     /// Closes the input and waits until all processes have ended.
     async fn close(mut self) -> Output {
         self.stdin = None;
+        self.finish().await
+    }
+
+    /// Closes the input and waits for the exit of the proxy before stderr is read.
+    async fn close_unread(mut self) -> Output {
+        self.stdin = None;
+        let exit = deadline::expect_soon("the end of the proxy", self.child.wait()).await;
+        exit.expect("wait");
         self.finish().await
     }
 

@@ -24,6 +24,7 @@ impl LineClient {
         let mut child = Command::new(outpost().binary())
             .args(["mcp", "serve"])
             .env(TestTag::VARIABLE, tag.as_str())
+            .env("XDG_STATE_HOME", tag.state_home())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

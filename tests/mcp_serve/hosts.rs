@@ -142,6 +142,7 @@ async fn cancelled_command_is_terminated() {
             .args(["mcp", "serve"])
             .args(args)
             .env(TestTag::VARIABLE, tag.as_str())
+            .env("XDG_STATE_HOME", tag.state_home())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

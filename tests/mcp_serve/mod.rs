@@ -54,6 +54,7 @@ impl Host {
             .args(args)
             .current_dir(self.dir.path())
             .env(TestTag::VARIABLE, self.tag.as_str())
+            .env("XDG_STATE_HOME", self.tag.state_home())
             .envs(self.env.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

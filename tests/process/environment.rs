@@ -106,7 +106,11 @@ async fn step_1_inherits_all_core_or_none() {
         .filter(|(name, _)| !name.starts_with("OUTPOST_"))
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
-    assert_eq!(all, expected);
+    let without_state = |all: BTreeMap<_, _>| {
+        // The testkit gives each server a state directory of its own.
+        all.into_iter().filter(|(name, _)| name != "XDG_STATE_HOME")
+    };
+    assert_eq!(without_state(all).collect::<BTreeMap<_, _>>(), expected);
     let core = with_policy(&client, json!({"inherit": "core"}), &[]).await;
     assert_eq!(names(&core), CORE);
     let none = with_policy(&client, json!({"inherit": "none"}), &[]).await;
@@ -192,6 +196,31 @@ async fn step_6_applies_the_requests_env_last() {
         .map(|(name, value)| (&**name, &**value))
         .collect();
     assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn withheld_variables_are_dropped_even_if_requested() {
+    let (_server, client) = server().await;
+    let withheld = [
+        ("codex_exec_server_noise_auth_token", "t"),
+        ("NODE_REPL_AUTH_TOKEN", "t"),
+        ("OPENAI_FEDERATION_RULE_ID", "t"),
+        ("Openai_Identity_Token_File", "t"),
+        ("OPENAI_WORKLOAD_IDENTITY_CONTEXT", "t"),
+        ("CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE", "1"),
+        ("OUTPOST_TREES", "auto"),
+        ("KEPT", "k"),
+    ];
+    let set: BTreeMap<_, _> = withheld.into();
+    let policy = json!({"inherit": "none", "set": set, "ignoreDefaultExcludes": true});
+    for policy in [json!(null), policy] {
+        let env = with_policy(&client, policy, &withheld).await;
+        assert_eq!(names(&env), ["KEPT"]);
+    }
+    let start = Start::new("pty", &["/usr/bin/env"])
+        .env(&withheld)
+        .with("tty", true);
+    assert_eq!(client.run(start).await.text().trim(), "KEPT=k");
 }
 
 #[tokio::test]

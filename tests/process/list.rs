@@ -41,8 +41,11 @@ async fn entry_describes_its_process() {
 
         client.write("p", "\n", "w").await;
         client.closed("p").await;
-        let entry = client.listed("p").await.expect("an entry");
+        let mut entry = client.listed("p").await.expect("an entry");
+        assert!(entry["usage"].take().is_object());
         let mut expected = expected;
+        expected["endedBy"] = json!("exit");
+        expected["usage"] = json!(null);
         expected["state"] = json!("closed");
         expected["exitCode"] = json!(5);
         expected["nextSeq"] = json!(5);

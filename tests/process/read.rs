@@ -48,14 +48,15 @@ async fn read_returns_everything_retained() {
         assert_eq!(read, expected);
         client.write("p", "\n", "w").await;
         client.closed("p").await;
-        let read = client.read("p", json!({})).await;
+        let mut read = client.read("p", json!({})).await;
+        assert!(read["usage"].take().is_object());
         let expected = json!({
             "chunks": [
                 {"seq": 1, "stream": "stdout", "chunk": "b3V0"},
                 {"seq": 2, "stream": "stderr", "chunk": "ZXJy"},
             ],
             "nextSeq": 5, "exited": true, "exitCode": 3, "closed": true,
-            "failure": null, "sandboxDenied": false,
+            "failure": null, "sandboxDenied": false, "endedBy": "exit", "usage": null,
         });
         assert_eq!(read, expected);
     })

@@ -43,25 +43,6 @@ async fn unenforceable_sandbox_is_rejected() {
 }
 
 #[tokio::test]
-async fn managed_network_is_rejected() {
-    let (_server, client) = ready().await;
-    let networks = [
-        json!(null),
-        json!({"loopbackPorts": [43123], "allowLocalBinding": false}),
-    ];
-    for network in networks {
-        let start = Start::new("p", &["true"])
-            .with("enforceManagedNetwork", true)
-            .with("managedNetwork", network);
-        let error = client.start_fails(start).await;
-        assert_eq!(error.code, -32602);
-        let message = "sandbox intent cannot be enforced on this executor: ";
-        assert!(error.message.starts_with(message), "{}", error.message);
-    }
-    assert_eq!(client.listed("p").await, None);
-}
-
-#[tokio::test]
 async fn disabled_and_external_sandboxes_run_unconfined() {
     let (_server, client) = ready().await;
     for kind in ["disabled", "external"] {

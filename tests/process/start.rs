@@ -75,7 +75,10 @@ async fn released_clients_params_are_accepted() {
     let start = sh("31830-03850944-815b-4c67-b201-07b591e6b20c", "printf fine")
         .with(
             "metadata",
-            json!({"threadId": "t", "toolCallId": "call-0", "": ""}),
+            json!({
+                "threadId": "03850944-815b-4c67-b201-07b591e6b20c", "toolCallId": "call-0",
+                "": "", "later": 1,
+            }),
         )
         .with(
             "envPolicy",
@@ -88,6 +91,24 @@ async fn released_clients_params_are_accepted() {
         .with("enforceManagedNetwork", false)
         .with("managedNetwork", json!(null));
     assert_eq!(client.run(start).await.stdout(), "fine");
+}
+
+#[tokio::test]
+async fn thread_id_must_be_a_uuid() {
+    let (_server, client) = ready().await;
+    let start = sh("p", "true").with("metadata", json!({"threadId": "not-a-uuid"}));
+    let error = client.start_fails(start).await;
+    assert_eq!(
+        error.parts(),
+        (
+            -32602,
+            "invalid character: expected an optional prefix of `urn:uuid:` followed by \
+             [0-9a-fA-F-], found `n` at 1"
+        )
+    );
+    let start = sh("p", "true").with("metadata", json!({"threadId": 7}));
+    let error = client.start_fails(start).await;
+    assert_eq!(error.message, "invalid type: number, expected a string");
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ fn send_unfinished(sockets: Vec<RawWebSocket>) -> Vec<tokio::task::JoinHandle<Ra
 }
 
 #[tokio::test]
-async fn large_messages_before_initialize_are_not_held() {
+async fn twelve_connections_that_never_initialize_hold_nothing() {
     let server = outpost().start().await;
     let client = server.client().await;
     let mut sockets = Vec::new();
@@ -115,7 +115,7 @@ async fn largest_message_is_accepted_after_an_attack() {
 }
 
 #[tokio::test]
-async fn unread_files_are_not_held() {
+async fn four_reads_of_a_sparse_file_hold_nothing() {
     let server = outpost().start().await;
     let client = server.client().await;
     let path = server.dir().join("sparse");
@@ -140,32 +140,81 @@ async fn unread_files_are_not_held() {
     check_peak(&server, IDLE_KIB);
 }
 
+/// Sends requests in the background whose answers are not read.
+async fn send_unanswered(server: &Server) -> tokio::task::JoinHandle<()> {
+    let params = json!({"clientName": "hostile"});
+    let mut socket = RawWebSocket::initialized(server.address(), &params).await;
+    tokio::spawn(async move {
+        // The name of an unknown method is echoed.
+        let echoed = "x".repeat(250);
+        for id in 0..20_000 {
+            let request = format!(r#"{{"id":"{id}{echoed}","method":"{echoed}"}}"#);
+            socket.send(&request).await;
+        }
+    })
+}
+
 #[tokio::test]
 async fn unread_answers_stay_within_the_budget() {
     let server = outpost().start().await;
     let client = server.client().await;
-    let mut sockets = Vec::new();
+    let mut sending = Vec::new();
     for _ in 0..100 {
-        let params = json!({"clientName": "hostile"});
-        let mut socket = RawWebSocket::initialized(server.address(), &params).await;
-        // The name of an unknown method is echoed.
-        let echoed = "x".repeat(250);
-        let mut requests = Vec::new();
-        for id in 0..20_000 {
-            let request = format!(r#"{{"id":"{id}{echoed}","method":"{echoed}"}}"#);
-            requests.push(request);
-        }
-        sockets.push(tokio::spawn(async move {
-            for request in requests {
-                socket.send(&request).await;
-            }
-        }));
+        sending.push(send_unanswered(&server).await);
     }
     for round in 0..5 {
         check_served(&server, &client, &format!("round{round}")).await;
     }
     check_peak(&server, MEMORY_KIB);
-    sockets.iter().for_each(tokio::task::JoinHandle::abort);
+    sending.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// Starts floods whose output is not read.
+async fn start_floods(server: &Server, socket: &mut RawWebSocket, count: usize) {
+    for id in 0..count {
+        let mut start = json!({"argv": ["cat", "/dev/zero"], "cwd": "file:///", "env": {}});
+        start["env"][TestTag::VARIABLE] = server.tag().as_str().into();
+        start["env"]["PATH"] = "/usr/local/bin:/usr/bin:/bin".into();
+        start["processId"] = format!("p{id}").into();
+        let request = json!({"id": id + 1, "method": "process/start", "params": start});
+        socket.send(&request.to_string()).await;
+    }
+}
+
+/// Attacks a server with a hundred connections of three kinds.
+async fn attack_with_a_hundred(server: &Server) {
+    let client = server.client().await;
+    let params = json!({"clientName": "hostile", "delivery": "acked"});
+    let (mut unfinished, mut sending, mut floods) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..33 {
+        unfinished.push(RawWebSocket::initialized(server.address(), &params).await);
+        sending.push(send_unanswered(server).await);
+        let mut socket = RawWebSocket::initialized(server.address(), &params).await;
+        start_floods(server, &mut socket, 2).await;
+        floods.push(socket);
+    }
+    let unfinished = send_unfinished(unfinished);
+    for round in 0..5 {
+        check_served(server, &client, &format!("round{round}")).await;
+    }
+    unfinished.iter().for_each(tokio::task::JoinHandle::abort);
+    sending.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn hundred_hostile_connections_stay_within_the_budget() {
+    let server = outpost().start().await;
+    attack_with_a_hundred(&server).await;
+    check_peak(&server, MEMORY_KIB);
+}
+
+/// The budget is less then, and small allocations must not fail.
+#[tokio::test]
+async fn hundred_hostile_connections_end_no_server_with_little_memory() {
+    let limited = outpost().after_shell("ulimit -v 400000");
+    let server = limited.start().await;
+    attack_with_a_hundred(&server).await;
+    check_peak(&server, 400_000);
 }
 
 #[tokio::test]
@@ -174,14 +223,7 @@ async fn unread_floods_stay_within_the_budget() {
     let client = server.client().await;
     let params = json!({"clientName": "hostile", "delivery": "acked"});
     let mut hostile = RawWebSocket::initialized(server.address(), &params).await;
-    for id in 0..100 {
-        let mut start = json!({"argv": ["cat", "/dev/zero"], "cwd": "file:///", "env": {}});
-        start["env"][TestTag::VARIABLE] = server.tag().as_str().into();
-        start["env"]["PATH"] = "/usr/local/bin:/usr/bin:/bin".into();
-        start["processId"] = format!("p{id}").into();
-        let request = json!({"id": id + 1, "method": "process/start", "params": start});
-        hostile.send(&request.to_string()).await;
-    }
+    start_floods(&server, &mut hostile, 100).await;
     deadline::poll_until("all processes", || {
         (server.tag().living().len() >= 100).then_some(())
     })
@@ -212,4 +254,55 @@ async fn closed_connections_return_their_memory() {
     let limit = before + 6 * 1024;
     let returned = || (server.stats().rss_kib() < limit).then_some(());
     deadline::poll_until("the memory to be returned", returned).await;
+}
+
+/// Hostile connections of three kinds, which stay open.
+#[tokio::test]
+async fn hundreds_of_hostile_connections_stay_within_the_budget() {
+    let server = outpost().start().await;
+    let client = server.client().await;
+    let path = server.dir().join("sparse");
+    let file = std::fs::File::create(&path).expect("a file");
+    file.set_len(400 * MIB as u64).expect("a sparse file");
+    let mut open = Vec::new();
+    for number in 0..400 {
+        let mut socket = RawWebSocket::connect(server.address()).await;
+        // As much as a message before `initialize` may have, or more than that.
+        let announced = if number % 2 == 0 { 64 * 1024 } else { 64 * MIB };
+        socket.begin(announced as u64).await;
+        let begun = vec![b'x'; 60 * 1024];
+        socket.write(&begun).await.expect("it is read");
+        open.push(socket);
+    }
+    check_served(&server, &client, "never_initialized").await;
+    let params = json!({"clientName": "hostile"});
+    for _ in 0..100 {
+        let mut socket = RawWebSocket::initialized(server.address(), &params).await;
+        for id in 1..5 {
+            let read = json!({"path": file_uri(&path)});
+            let read = json!({"id": id, "method": "fs/readFile", "params": read});
+            socket.send(&read.to_string()).await;
+        }
+        // Beyond the response to `initialize`, so the file is being sent.
+        socket.read(64 * 1024).await;
+        open.push(socket);
+    }
+    check_served(&server, &client, "sparse_files").await;
+    let mut flooding = Vec::new();
+    for _ in 0..50 {
+        let mut socket = RawWebSocket::initialized(server.address(), &params).await;
+        flooding.push(tokio::spawn(async move {
+            let echoed = "x".repeat(250);
+            loop {
+                let request = format!(r#"{{"id":"{echoed}","method":"{echoed}"}}"#);
+                socket.send(&request).await;
+            }
+        }));
+    }
+    for round in 0..5 {
+        check_served(&server, &client, &format!("unread_answers{round}")).await;
+    }
+    check_peak(&server, MEMORY_KIB);
+    flooding.iter().for_each(tokio::task::JoinHandle::abort);
+    drop(open);
 }

@@ -325,3 +325,25 @@ async fn hung_file_operations_do_not_stop_other_clients() {
     shortage.end();
     client.terminate_and_wait("cat").await;
 }
+
+/// The file is large enough to be sent in blocks.
+#[tokio::test]
+async fn hung_read_of_a_large_file_does_not_stop_its_connection() {
+    const FILE_BYTES: usize = 16 << 20;
+    let shortage = Shortage::install();
+    let (server, client) = server_and_client(Transport::WebSocket, "group").await;
+    let path = server.dir().join("file");
+    let file = std::fs::File::create(&path).unwrap();
+    file.set_len(FILE_BYTES as u64).unwrap();
+    shortage.hang(Call::ReadFarther);
+    let read = json!({"path": file_uri(&path)});
+    let read = client.request("fs/readFile", read).await;
+    let hangs = || (shortage.failed_calls() == 1).then_some(());
+    deadline::poll_until("a hanging read", hangs).await;
+    check_unaffected(&client, "meanwhile").await;
+    shortage.end();
+    let read = client.response(read).await.expect("read");
+    let base64_len = read["dataBase64"].as_str().map(str::len);
+    assert_eq!(base64_len, Some(FILE_BYTES.div_ceil(3) * 4));
+    client.terminate_and_wait("cat").await;
+}

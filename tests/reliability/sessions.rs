@@ -207,7 +207,7 @@ async fn owner_lists_all_sessions_over_a_unix_socket_only() {
     let other = public.client().await;
     assert_eq!(
         other.call_fails("session/list", json!({})).await.code,
-        -32600
+        -32011
     );
 }
 
@@ -267,7 +267,8 @@ async fn later_events(client: &Client, id: &str) -> EventLog {
         .await
 }
 
-async fn resume(client: &Client, params: Value) {
+async fn resume(client: &Client, mut params: Value) {
+    params["clientName"] = json!("outpost-testkit");
     // The server may not have noticed the drop yet.
     loop {
         match client.try_call("initialize", params.clone()).await {

@@ -1,6 +1,6 @@
 //! Tests that every way to end misbehaving programs leaves no process.
 
-use outpost_testkit::{Client, Server, programs, sh};
+use outpost_testkit::{Client, Server, deadline, programs, sh};
 use serde_json::json;
 
 use crate::outpost;
@@ -180,4 +180,29 @@ async fn leftover_processes_live_until_their_session_ends() {
         nothing_left(server, helpers).await;
     })
     .await;
+}
+
+/// An unconfined process can kill everything of its user, also those that supervise it.
+#[tokio::test]
+async fn killed_supervision_leaves_nothing() {
+    let server = outpost().args(&["--trees", "subreaper"]).start().await;
+    let client = server.client().await;
+    client.start(sh("other", "exec sleep 1000")).await;
+    let script = "R=$PPID; F=$(cut -d' ' -f4 /proc/$R/stat); \
+                  (setsid sh -c 'echo $$; exec sleep 1000' &); read go; kill -KILL $F $R";
+    client.start(sh("attack", script).stdin()).await;
+    let left = client.wait_output("attack", "\n").await.text();
+    let left: i32 = left.trim().parse().expect("a number");
+    let write = client.request_write("attack", "\n", "w").await;
+    assert!(client.response(write).await.is_ok());
+    client.closed("attack").await;
+    client.terminate_with("attack", json!({"tree": true})).await;
+    let is_gone = || (!server.tag().living().contains(&left)).then_some(());
+    deadline::poll_until("the process that was left", is_gone).await;
+    assert_eq!(client.run(sh("next", "echo hi")).await.text(), "hi\n");
+    let other = client.listed("other").await.expect("it is known");
+    assert_eq!(other["state"], "running");
+    let answer = client.call("session/close", json!({})).await;
+    assert_eq!(answer, json!({}));
+    nothing_left(&server, 0).await;
 }

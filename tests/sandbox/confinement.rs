@@ -3,7 +3,7 @@
 use outpost_testkit::{Start, file_uri, sh};
 use serde_json::json;
 
-use super::SandboxDirs;
+use super::{SandboxDirs, special};
 use crate::{outpost, ready};
 
 #[tokio::test]
@@ -87,16 +87,18 @@ async fn unmountable_path_is_named() {
 }
 
 #[tokio::test]
-async fn plan_hiding_the_helpers_libraries_is_rejected() {
+async fn hidden_program_cannot_be_executed() {
     let (_server, client) = ready().await;
     let dirs = SandboxDirs::new();
     let mut sandbox = dirs.sandbox(&[]);
-    sandbox["permissions"]["file_system"]["entries"] = json!([]);
-    let start = sh("p", "true").with("sandbox", sandbox);
+    sandbox["permissions"]["file_system"]["entries"] = json!([special("project_roots", "write")]);
+    let start = sh("p", "true")
+        .cwd(&dirs.workspace())
+        .with("sandbox", sandbox);
     let error = client.start_fails(start).await;
-    assert_eq!(error.code, -32602);
-    let message = "sandbox intent cannot be enforced on this executor: the plan doesn't show ";
-    assert!(error.message.starts_with(message), "{}", error.message);
+    assert_eq!(error.code, -32603);
+    let message = "No such file or directory (os error 2)";
+    assert!(error.message.ends_with(message), "{}", error.message);
 }
 
 #[tokio::test]

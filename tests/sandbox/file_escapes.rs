@@ -235,3 +235,42 @@ async fn directory_swapped_for_a_link_leads_nowhere() {
     let secret = std::fs::read(outside.join("secret")).expect("it exists");
     assert_eq!(secret, b"old", "after {written} writes that met the folder");
 }
+
+#[tokio::test]
+async fn operations_work_under_a_plan_that_shows_the_workspace_only() {
+    let (_server, client) = ready().await;
+    let dirs = SandboxDirs::new();
+    let (outside, _) = create_outside(&dirs);
+    let entries = [special("project_roots", "write")];
+    let sandbox = managed_sandbox(&dirs.workspace(), &entries);
+    let own = file_uri(&dirs.workspace().join("own"));
+    let read = confined(&json!({"path": own}), &sandbox);
+    let result = client.call("fs/readFile", read).await;
+    assert_eq!(result["dataBase64"], base64("own"));
+    let new = dirs.workspace().join("new");
+    let write = json!({"path": file_uri(&new), "dataBase64": base64("x")});
+    client
+        .call("fs/writeFile", confined(&write, &sandbox))
+        .await;
+    assert_eq!(std::fs::read(&new).expect("a file"), b"x");
+    for hidden in ["/usr", "/lib", "/lib64", "/etc"] {
+        let list = confined(&json!({"path": file_uri(Path::new(hidden))}), &sandbox);
+        let error = client.call_fails("fs/readDirectory", list).await;
+        assert_eq!(error.code, -32004, "{hidden}");
+    }
+    // The libraries of this program are those of the server, whose own list only root may read.
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
+    let mapped = maps.lines().filter_map(|line| line.split_once("  /"));
+    let mapped: std::collections::BTreeSet<_> = mapped.map(|(_, path)| path.trim()).collect();
+    assert!(mapped.iter().any(|path| path.contains("ld-")), "{mapped:?}");
+    let mapped = mapped.into_iter().map(|path| format!("/{path}"));
+    for path in mapped.chain([outside.join("secret").display().to_string()]) {
+        let read = json!({"path": file_uri(Path::new(&path))});
+        client.call("fs/getMetadata", read.clone()).await;
+        for method in ["fs/readFile", "fs/getMetadata", "fs/canonicalize"] {
+            let error = client.call_fails(method, confined(&read, &sandbox)).await;
+            let expected = (-32004, "No such file or directory (os error 2)");
+            assert_eq!(error.parts(), expected, "{method} {path}");
+        }
+    }
+}

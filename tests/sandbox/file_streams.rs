@@ -119,3 +119,49 @@ async fn lost_connection_ends_workers_and_leaves_nothing() {
     wait_no_file_workers(server.pid()).await;
     wait_for_names(&dirs.workspace(), &[]).await;
 }
+
+#[tokio::test]
+async fn file_is_replaced_in_place_where_it_may_be_written() {
+    let (server, client) = ready().await;
+    let dirs = SandboxDirs::new();
+    let open = |path: &Path| {
+        let path = file_uri(path);
+        json!({"handleId": "h", "path": path, "mode": "replace", "sandbox": dirs.sandbox(&[])})
+    };
+    let path = dirs.workspace().join("file");
+    std::fs::write(&path, "old content").expect("a file");
+    client.call("fs/open", open(&path)).await;
+    assert_eq!(std::fs::read(&path).expect("a file"), b"");
+    for (offset, text) in [(3, "def"), (0, "abc")] {
+        let block = json!({"handleId": "h", "offset": offset, "chunk": base64(text)});
+        client.call("fs/writeBlock", block).await;
+    }
+    client.call("fs/close", json!({"handleId": "h"})).await;
+    assert_eq!(std::fs::read(&path).expect("a file"), b"abcdef");
+    wait_no_file_workers(server.pid()).await;
+
+    std::fs::write(dirs.outside("file"), "outside").expect("a file");
+    std::fs::create_dir(dirs.workspace().join(".git")).expect("a directory");
+    let link = dirs.workspace().join("link");
+    std::os::unix::fs::symlink(dirs.outside("file"), &link).expect("a link");
+    let elsewhere = [
+        dirs.outside("file"),
+        dirs.outside("new"),
+        dirs.workspace().join(".git/config"),
+        link,
+    ];
+    for path in elsewhere {
+        let error = client.call_fails("fs/open", open(&path)).await;
+        let expected = (-32603, "Read-only file system (os error 30)");
+        assert_eq!(
+            (error.code, &*error.message),
+            expected,
+            "{}",
+            path.display()
+        );
+    }
+    let outside = std::fs::read(dirs.outside("file")).expect("a file");
+    assert_eq!(outside, b"outside");
+    assert!(!dirs.outside("new").exists());
+    assert!(!dirs.workspace().join(".git/config").exists());
+}

@@ -2,14 +2,17 @@
 
 mod agent;
 mod confinement;
+mod connections;
 mod denials;
 mod ends;
 mod file_escapes;
 mod file_operations;
 mod file_streams;
 mod in_flight;
+mod limits;
 mod placeholders;
 mod planted_links;
+mod shell_snapshots;
 mod terminals;
 
 use std::path::{Path, PathBuf};

@@ -23,6 +23,7 @@ async fn help_lists_the_commands() {
       cp           Copy files and directories to, from or between servers
       ls           List directories, locally or on a server
       cat          Print files, local or on a server
+      watch        Watch files and directories, and run a command when they change
       sandbox      Run a command in a sandbox
       doctor       Check what this host can enforce, and suggest remedies
       ps           List detached work: processes started with `run --detach`
@@ -30,9 +31,11 @@ async fn help_lists_the_commands() {
       attach       Connect this terminal with detached work
       kill         End detached work with its whole process tree
       stop         Stop your own server with everything it runs
+      token        Create, list and revoke the named tokens of a server
       completions  Print shell completions
       config       Show the effective configuration and its origins
       schema       Write the protocol as JSON Schema
+      hosts        Manage the hosts that --on can name
       mcp          Use MCP servers on any executor
       help         Print this message or the help of the given subcommand(s)
 
@@ -63,8 +66,8 @@ async fn serve_help_documents_every_flag() {
 
     Options:
           --listen <URL>
-              Where to listen: ws://IP:PORT (port 0 picks one), unix:///PATH or stdio://; may be given
-              more than once
+              Where to listen: ws://IP:PORT (port 0 picks one), wss://IP:PORT, unix:///PATH or stdio://;
+              may be given more than once
 
               [default: ws://127.0.0.1:0]
 
@@ -118,9 +121,75 @@ async fn serve_help_documents_every_flag() {
 
               [default: 128]
 
+          --allowed-origins <ORIGIN>
+              Web origins that may connect, each exactly as in the browser's `Origin` header; may be
+              given more than once
+
           --allowed-hosts <NAME>
               Names in the `Host` header that may be used besides localhost and loopback addresses; may
               be given more than once
+
+          --tls-cert <FILE>
+              The certificate chain of wss:// listeners, in PEM encoding
+
+          --tls-key <FILE>
+              The private key of that certificate, in PEM encoding; only the server's user may be able
+              to read it
+
+          --tls-self-signed[=<BOOL>]
+              Create a certificate for wss:// listeners, keep it, and print its fingerprint on stderr
+
+              [possible values: true, false]
+
+          --tls-client-ca <FILE>
+              Certificate authorities whose client certificates are accepted, in PEM encoding
+
+          --plaintext-behind-proxy[=<BOOL>]
+              Listen on ws:// addresses that aren't loopback, for a proxy that adds TLS; needs
+              authentication
+
+              [possible values: true, false]
+
+          --ws-auth <KIND>
+              How WebSocket clients authenticate
+
+              Possible values:
+              - none:                No token, or a named one of --tokens-file
+              - capability-token:    One token for all clients
+              - signed-bearer-token: A signed token (JWT) for each client
+
+              [default: none]
+
+          --ws-token-file <FILE>
+              The file of the capability token
+
+          --ws-token-sha256 <HEX>
+              SHA-256 of the capability token, in place of its file
+
+          --ws-shared-secret-file <FILE>
+              The file of the secret that signs tokens with HS256
+
+          --ws-issuer <NAME>
+              The issuer that signed tokens must name
+
+          --ws-audience <NAME>
+              The audience that signed tokens must name
+
+          --ws-max-clock-skew-seconds <N>
+              Tolerated difference between the clocks of the issuer and this host, in seconds
+
+              [default: 30]
+
+          --jwks-file <FILE>
+              The file of the public keys that verify signed tokens, a JWK set, in place of a secret
+
+          --tokens-file <FILE>
+              The file of named tokens, made by `outpost token new`
+
+          --allow-local-users[=<BOOL>]
+              Admit every user of this machine on loopback addresses without a token
+
+              [possible values: true, false]
 
           --trees <KIND>
               How whole process trees are ended; `auto` uses the best method of this host
@@ -179,6 +248,7 @@ async fn serve_help_documents_every_flag() {
       outpost serve --listen ws://127.0.0.1:7777
       outpost serve --listen unix:///run/user/1000/outpost.sock
       outpost serve --listen stdio://                 one client, on stdin and stdout
+      outpost serve --listen wss://0.0.0.0:7443 --tls-self-signed --tokens-file /etc/outpost/tokens.toml
 
     Every flag can also be set by a variable (OUTPOST_RETAIN_BYTES=4MiB) or in
     outpost.toml (retain_bytes = "4MiB"); `outpost config show` prints the settings.

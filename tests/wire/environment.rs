@@ -29,6 +29,13 @@ async fn info_describes_the_host() {
     assert_eq!(info["cwd"], file_uri(&cwd));
     assert_eq!(info["userHomeDir"], "file:///some/where");
     assert_eq!(info["platformOs"], "linux");
+    let provider = info["providerId"].as_str().unwrap_or_default();
+    let digits = provider.strip_prefix("sha256:").unwrap_or_default();
+    assert!(digits.len() == 64 && digits.chars().all(|c| c.is_ascii_hexdigit()));
+    let other = outpost().env("HOME", "/else/where").start().await;
+    let other = other.client().await;
+    let again = other.call("environment/info", json!({})).await;
+    assert_eq!(again["providerId"], provider, "the same program");
     assert!(
         info["executorVersion"]
             .as_str()
@@ -70,18 +77,26 @@ async fn info_announces_only_working_features() {
         .await;
     let capabilities = info["capabilities"].as_object().expect("an object");
     let known = [
-        "networkProxyLaunch",
-        "capabilityDiscoverySandbox",
-        "environmentConfigRead",
-        "httpHeaderEnvVars",
-        "sandboxedFileStreaming",
-        "shellSnapshotV2",
+        ("networkProxyLaunch", true),
+        ("networkProxyReviewDomains", true),
+        ("credentialMasking", false),
+        ("credentialMaskingCustomProviders", false),
+        ("capabilityDiscoverySandbox", true),
+        ("fsWatchMissing", true),
+        ("capabilityDiscoveryV2", true),
+        ("environmentConfigRead", true),
+        ("httpHeaderEnvVars", true),
+        ("sandboxedFileStreaming", true),
+        ("fileWriteStreaming", true),
+        ("shellSnapshotV2", true),
+        ("windowsMxc", false),
+        ("linuxRootWritePreservesDevices", false),
+        ("linuxApprovedRootWritePreservesRestrictions", false),
     ];
-    for (name, value) in capabilities {
-        assert!(known.contains(&name.as_str()), "{name}");
-        let works = ["httpHeaderEnvVars", "sandboxedFileStreaming"].contains(&name.as_str());
-        assert_eq!(value, &json!(works), "{name}");
+    for (name, works) in known {
+        assert_eq!(capabilities[name], json!(works), "{name}");
     }
+    assert_eq!(capabilities.len(), known.len());
 }
 
 #[tokio::test]
@@ -132,6 +147,7 @@ async fn info_reports_sandbox_availability() {
     let info = client.call("environment/info", json!({})).await;
     assert_eq!(info["sandbox"]["type"], "none");
     assert_eq!(info["capabilities"]["sandboxedFileStreaming"], false);
+    assert_eq!(info["capabilities"]["capabilityDiscoverySandbox"], false);
     let reason = info["sandbox"]["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("package bubblewrap"), "{info}");
 }
@@ -150,8 +166,18 @@ async fn empty_params_must_be_an_object() {
             let error = client.call_fails(method, wrong.clone()).await;
             assert_eq!(error.code, -32602, "{method} {wrong}: {error:?}");
         }
-        for right in [json!({}), json!(null), json!({"x": 1})] {
+        for right in [json!({}), json!(null)] {
             client.call(method, right).await;
         }
+    }
+    for method in ["environment/status", "process/list", "session/list"] {
+        client.call(method, json!({"x": 1})).await;
+    }
+    for (wrong, text) in [
+        (json!({"x": 1}), "invalid type: map, expected unit"),
+        (json!([]), "invalid type: sequence, expected unit"),
+    ] {
+        let error = client.call_fails("environment/info", wrong).await;
+        assert_eq!(error.parts(), (-32602, text));
     }
 }

@@ -46,6 +46,21 @@ fn families() -> Vec<(&'static str, Value, &'static str)> {
         ),
         ("environment/info", json!({}), "environment info"),
         ("environment/status", json!({}), "environment status"),
+        (
+            "environmentConfig/read",
+            json!({"cwd": "file:///", "configPaths": [], "requirementsPaths": []}),
+            "environment config",
+        ),
+        (
+            "capabilityRoots/discoverV1",
+            json!({"roots": []}),
+            "capability discovery",
+        ),
+        (
+            "capabilities/discoverV2",
+            json!({"cwd": "file:///"}),
+            "capability discovery",
+        ),
     ]
 }
 
@@ -108,6 +123,7 @@ async fn initialize_announces_extensions() {
     assert!(capabilities.values().all(Value::is_boolean));
     for works in [
         "closeStdin",
+        "fsWatch",
         "fsWriteStream",
         "processList",
         "resize",
@@ -331,4 +347,29 @@ async fn unknown_session_cannot_be_resumed() {
     let expected = format!("unknown session id {unknown}");
     assert_eq!(error.parts(), (-32600, &*expected));
     client.handshake().await;
+}
+
+#[tokio::test]
+async fn params_are_decoded_before_the_handshake_is_checked() {
+    let server = outpost().start().await;
+    let client = server.connect().await;
+    let bad = json!({"processId": 7, "argv": ["true"], "cwd": "file:///tmp"});
+    let error = client.call_fails("process/start", bad).await;
+    assert_eq!(
+        error.parts(),
+        (-32602, "invalid type: number, expected a string")
+    );
+    let error = client.call_fails("process/read", json!({})).await;
+    assert_eq!(error.parts(), (-32602, "missing field `processId`"));
+    let negative = json!({"processId": "p", "afterSeq": -1});
+    let error = client.call_fails("process/read", negative).await;
+    assert_eq!(error.parts(), (-32602, "invalid number"));
+    let native = json!({"path": "/etc/hostname"});
+    let error = client.call_fails("fs/readFile", native).await;
+    let text = "invalid URI: relative URL without a base";
+    assert_eq!(error.parts(), (-32602, text));
+    let good = json!({"processId": "p"});
+    let error = client.call_fails("process/read", good).await;
+    let text = "client must call initialize before using exec methods";
+    assert_eq!(error.parts(), (-32600, text));
 }

@@ -217,7 +217,14 @@ async fn wrong_param_types_are_32602() {
             start(json!({"envPolicy": {"inherit": "some"}})),
         ),
         ("process/start", start(json!({"sandbox": "none"}))),
-        ("process/start", start(json!({"metadata": {"a": 1}}))),
+        (
+            "process/start",
+            start(json!({"metadata": {"threadId": "t"}})),
+        ),
+        (
+            "process/start",
+            start(json!({"metadata": {"toolCallId": 1}})),
+        ),
         ("process/start", start(json!({"metadata": "m"}))),
         ("process/start", start(json!({"timeoutMs": -1}))),
         ("process/start", start(json!({"timeoutMs": "1s"}))),

@@ -1,5 +1,6 @@
 //! Tests messages, the handshake and HTTP.
 
+mod discovery;
 mod envelope;
 mod environment;
 mod foreign_sessions;

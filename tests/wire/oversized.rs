@@ -1,6 +1,6 @@
 //! Tests that an oversized message is skipped with an error and the connection continues.
 
-use outpost_testkit::{Client, RpcError, Server, Transport, frames};
+use outpost_testkit::{Client, Server, Transport, frames};
 
 use super::malformed::{STDIO_PARSE_ERROR, WEBSOCKET_PARSE_ERROR};
 use crate::outpost;
@@ -23,8 +23,9 @@ async fn server_and_client(transport: Transport) -> (Server, Client) {
     (server, client)
 }
 
+/// Checks that the skipped request 1001 was answered.
 async fn check_error_and_alive(server: &Server, client: &Client, message: &str) {
-    let error = RpcError::parse(&client.error_without_id(0).await);
+    let error = client.response(1001).await.unwrap_err();
     assert_eq!(error.code, -32600);
     assert!(error.message.starts_with(message), "{}", error.message);
     client.check_alive().await;
@@ -39,7 +40,6 @@ async fn frame_over_64_mib_is_skipped_and_answered() {
     client.send_text(&request_of(1002, 200)).await;
     assert!(client.response(1002).await.is_ok());
     check_error_and_alive(&server, &client, WEBSOCKET_PARSE_ERROR).await;
-    assert!(!client.has_response(1001));
 }
 
 #[tokio::test]
@@ -59,7 +59,6 @@ async fn line_over_64_mib_is_skipped_and_answered() {
     client.send_text(&request_of(1002, 200)).await;
     assert!(client.response(1002).await.is_ok());
     check_error_and_alive(&server, &client, STDIO_PARSE_ERROR).await;
-    assert!(!client.has_response(1001));
 }
 
 #[tokio::test]

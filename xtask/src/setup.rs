@@ -11,10 +11,23 @@ const NEXTEST: &str = "0.9.143";
 /// A program, its Debian package and its use.
 type Tool = (&'static str, &'static str, &'static str);
 
-const TOOLS: [Tool; 7] = [
+const TOOLS: [Tool; 11] = [
     ("git", "git", "lists the files for tidy"),
     ("ps", "procps", "lists processes in tests"),
     ("bwrap", "bubblewrap", "confines processes"),
+    ("zsh", "zsh", "is a login shell in tests"),
+    (
+        "ssh",
+        "openssh-client",
+        "reaches servers through ssh in tests",
+    ),
+    // Not on the PATH of every user.
+    (
+        "/usr/sbin/sshd",
+        "openssh-server",
+        "is the other end of that",
+    ),
+    ("chromium", "chromium", "opens web pages in tests"),
     ("node", "nodejs", "runs an MCP server for tests"),
     ("npm", "npm", "installs that MCP server"),
     ("python3", "python3", "runs another MCP server for tests"),

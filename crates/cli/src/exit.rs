@@ -8,6 +8,7 @@ use tokio::runtime::Builder;
 
 use crate::{
     console::Outcome,
+    endpoint::UnknownHost,
     render::{
         errors,
         out::{excerpt, note},
@@ -71,6 +72,7 @@ pub(crate) fn report(
 /// The exit code for an error: 2 for an invalid URL, otherwise 1.
 pub(crate) fn of_error(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref() {
+        _ if error.is::<UnknownHost>() => ExitCode::from(USAGE),
         Some(error) if is_malformed(error) => ExitCode::from(USAGE),
         _ => ExitCode::FAILURE,
     }
@@ -80,7 +82,7 @@ pub(crate) fn of_error(error: &anyhow::Error) -> ExitCode {
 /// if the server is unreachable, otherwise 1.
 pub(crate) fn of_remote_error(error: &anyhow::Error) -> ExitCode {
     match error.chain().find_map(|cause| cause.downcast_ref()) {
-        _ if error.is::<LocationError>() => ExitCode::from(USAGE),
+        _ if error.is::<LocationError>() || error.is::<UnknownHost>() => ExitCode::from(USAGE),
         Some(error) if is_malformed(error) => ExitCode::from(USAGE),
         Some(Error::Unreachable { .. } | Error::Disconnected { .. } | Error::TimedOut { .. }) => {
             ExitCode::from(UNREACHABLE)

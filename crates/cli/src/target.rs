@@ -1,25 +1,20 @@
 //! Executors by the value of `--on`: local, or a server.
 
-use std::{
-    path::PathBuf,
-    process::{Command, ExitCode},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use outpost_client::{
     ConnectionState, Error, Executor, LocalExecutor, LocalOptions, Process, RemoteExecutor,
-    RemoteOptions, TreeChoice, public_address,
+    RemoteOptions, TreeChoice,
 };
 use outpost_engine::sandbox::Level;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::time::timeout;
 
 use crate::{
-    args::LAUNCHED,
     cmd::hidden::{confine_command, subreaper_command},
     console::Signals,
+    endpoint::Endpoint,
     exit,
     render::out::note,
 };
@@ -61,19 +56,20 @@ pub(crate) struct Target {
 impl Target {
     /// Connects to the server that `--on` names; without it, creates the local executor.
     pub(crate) async fn open(
-        on: Option<&str>,
+        server: Option<&Endpoint>,
         client_name: &str,
         local: impl FnOnce() -> anyhow::Result<LocalExecutor>,
     ) -> anyhow::Result<Self> {
-        let Some(on) = on else {
+        let Some(server) = server else {
             return Ok(Target {
                 executor: Arc::new(local()?),
                 remote: None,
             });
         };
-        let remote = reach(on, RemoteOptions::default().client_name(client_name)).await;
+        let options = RemoteOptions::default().client_name(client_name);
+        let remote = server.connect(options).await;
         let remote = remote.map_err(|error| {
-            let context = connect_context(on, &error);
+            let context = connect_context(server, &error);
             anyhow::Error::new(error).context(context)
         })?;
         Ok(Target {
@@ -114,61 +110,15 @@ impl Target {
     }
 }
 
-/// Connects to a server by its URL, or launches one.
-pub(crate) async fn reach(on: &str, options: RemoteOptions) -> Result<RemoteExecutor, Error> {
-    match on.strip_prefix(LAUNCHED) {
-        Some(line) => RemoteExecutor::launch(launch_command(line), options).await,
-        None => RemoteExecutor::connect(on, options).await,
-    }
-}
-
 /// The context of an error of connecting to a server.
-fn connect_context(on: &str, error: &Error) -> String {
+fn connect_context(server: &Endpoint, error: &Error) -> String {
     match error {
-        Error::Disconnected { .. } if on.starts_with(LAUNCHED) => {
+        Error::Disconnected { .. } if server.is_launched() => {
             "cannot use the server launched with --on: its command must run \
              `outpost serve --listen stdio://` and print nothing else"
                 .to_owned()
         }
-        _ => format!("--on {}", description(on)),
-    }
-}
-
-/// Builds the shell command that launches a server.
-///
-/// SIGINT and SIGQUIT are ignored in the server: Ctrl-C and Ctrl-\\ are for the command, to which
-/// this program forwards them. The server stays in the foreground process group of the terminal,
-/// because ssh may ask for a password there.
-///
-/// The shell execs a line that is a single program, so that killing the child kills the server
-/// itself. Any other line is a script; the shell stays, and the server ends with its stdin.
-fn launch_command(line: &str) -> Command {
-    let mut shell = Command::new("/bin/sh");
-    match single_program(line) {
-        Some(argv) => shell
-            .args(["-c", "trap '' INT QUIT; exec \"$@\"", "sh"])
-            .args(argv),
-        None => shell.args(["-c", &format!("trap '' INT QUIT; {line}")]),
-    };
-    shell
-}
-
-/// Splits a line into arguments if it has no shell syntax but quotes.
-fn single_program(line: &str) -> Option<Vec<String>> {
-    const BUILT_IN: [&str; 6] = [".", "cd", "command", "eval", "exec", "source"];
-    const SYNTAX: &str = ";&|()<>{}[]*?~`$#!\n";
-    let argv = shlex::split(line).filter(|_| !line.contains(|c| SYNTAX.contains(c)))?;
-    let program = argv.first()?;
-    (!program.contains('=') && !BUILT_IN.contains(&&**program)).then_some(argv)
-}
-
-/// The target for messages, logs and models, without secrets: leaves out the launch command, and
-/// the credentials and query of a URL.
-pub(crate) fn description(on: &str) -> String {
-    if on.starts_with(LAUNCHED) {
-        "a launched server".to_owned()
-    } else {
-        public_address(on)
+        _ => format!("--on {}", server.description()),
     }
 }
 
@@ -203,6 +153,24 @@ async fn wait_connected(remote: &RemoteExecutor, leftovers: Leftovers) -> bool {
 
 /// Creates the local executor. Processes start in `cwd`, or in the current directory.
 pub(crate) fn local(cwd: Option<PathBuf>, level: Level) -> anyhow::Result<LocalExecutor> {
+    // A subreaper ends the tree even if this program is killed; a cgroup would stay.
+    local_with(cwd, level, &[TreeChoice::Subreaper, TreeChoice::Auto])
+}
+
+/// Creates a local executor that uses cgroups if it can, for limits that need them.
+pub(crate) fn local_with_cgroups(
+    cwd: Option<PathBuf>,
+    level: Level,
+) -> anyhow::Result<LocalExecutor> {
+    local_with(cwd, level, &[TreeChoice::Auto])
+}
+
+/// Creates a local executor with the first kind of process trees that works.
+fn local_with(
+    cwd: Option<PathBuf>,
+    level: Level,
+    choices: &[TreeChoice],
+) -> anyhow::Result<LocalExecutor> {
     let cwd = match cwd {
         Some(cwd) => cwd,
         None => std::env::current_dir().context("cannot determine the current directory")?,
@@ -215,13 +183,15 @@ pub(crate) fn local(cwd: Option<PathBuf>, level: Level) -> anyhow::Result<LocalE
         sandbox_helper: Some(confine_command(None)),
         sandbox_level: level,
         child_open_files,
+        moves_own_cgroup: true,
         cwd: Some(cwd.clone()),
         ..LocalOptions::default()
     };
-    // A subreaper ends the tree even if this program is killed; a cgroup would stay.
-    let local = LocalExecutor::new(options(TreeChoice::Subreaper))
-        .or_else(|_| LocalExecutor::new(options(TreeChoice::Auto)))?;
-    Ok(local)
+    let mut created = LocalExecutor::new(options(choices[0]));
+    for choice in &choices[1..] {
+        created = created.or_else(|_| LocalExecutor::new(options(*choice)));
+    }
+    Ok(created?)
 }
 
 /// Raises the soft limit to the hard limit, since each process needs several descriptors. Returns
@@ -264,66 +234,5 @@ mod tests {
     fn children_may_open_half_as_many_files_as_we() {
         assert_eq!(child_open_files(1024, 1 << 20), (1024, 1 << 19));
         assert_eq!(child_open_files(20_000, 20_000), (10_000, 10_000));
-    }
-
-    #[test]
-    fn single_programs_are_split_and_scripts_are_not() {
-        for (line, argv) in [
-            (
-                " outpost serve --listen stdio://",
-                "outpost|serve|--listen|stdio://",
-            ),
-            ("ssh build 'outpost serve'", "ssh|build|outpost serve"),
-            (r#"./a\ b "c d" --e=f"#, "./a b|c d|--e=f"),
-        ] {
-            assert_eq!(single_program(line).unwrap().join("|"), argv, "{line}");
-        }
-        for line in [
-            "",
-            "'open",
-            "cd /srv && outpost serve",
-            "cd /srv; exec outpost serve",
-            "exec outpost serve",
-            ". ./profile",
-            "A=1 outpost serve",
-            "tee log | outpost serve",
-            "(outpost serve)",
-            "outpost serve $(cat flags)",
-            "outpost serve `cat flags`",
-            "outpost serve ~/x *",
-            "cd /srv\nexec outpost serve",
-            "outpost serve 2>&1",
-        ] {
-            assert_eq!(single_program(line), None, "{line}");
-        }
-    }
-
-    #[test]
-    fn launch_command_ignores_interrupts() {
-        for line in [
-            "grep SigIgn /proc/self/status",
-            "exec grep SigIgn /proc/self/status",
-        ] {
-            let output = launch_command(line).output().unwrap();
-            let text = String::from_utf8(output.stdout).unwrap();
-            let mask = u64::from_str_radix(text.trim_start_matches("SigIgn:").trim(), 16).unwrap();
-            // Bits of SIGINT (2) and SIGQUIT (3).
-            assert_eq!(mask & 0b110, 0b110, "{line}: {text}");
-        }
-    }
-
-    #[test]
-    fn description_contains_no_secrets() {
-        for (on, told) in [
-            ("ws://build:7777", "ws://build:7777"),
-            (
-                "wss://me:secret@build/path?token=secret",
-                "wss://build/path",
-            ),
-            ("unix:///run/outpost.sock", "unix:///run/outpost.sock"),
-            ("stdio:ssh -i secret build", "a launched server"),
-        ] {
-            assert_eq!(description(on), told);
-        }
     }
 }

@@ -188,13 +188,13 @@ fn start_kind(kind: ErrorKind, errno: Option<i32>) -> ErrorKind {
 
 /// Returns the kind and the error number of an error.
 pub(crate) fn error_data(error: &RpcError) -> ErrorData {
-    match error.data {
+    match &error.data {
         // A kind of a newer server: the text may tell more.
         Some(data) if data.kind == ErrorKind::Unknown => ErrorData {
             errno: data.errno,
             ..infer_data(error)
         },
-        Some(data) => data,
+        Some(data) => data.clone(),
         None => infer_data(error),
     }
 }
@@ -230,12 +230,17 @@ fn infer_data(error: &RpcError) -> ErrorData {
             _ => ErrorKind::Internal,
         },
     };
-    ErrorData { kind, errno }
+    ErrorData {
+        kind,
+        errno,
+        member: None,
+        scope: None,
+    }
 }
 
 impl From<RpcError> for Error {
     fn from(error: RpcError) -> Self {
-        let ErrorData { kind, errno } = error_data(&error);
+        let ErrorData { kind, errno, .. } = error_data(&error);
         Error::Rejected {
             code: error.code,
             kind,
@@ -278,6 +283,8 @@ mod tests {
         let data = ErrorData {
             kind: ErrorKind::WorkingDirectory,
             errno: Some(2),
+            member: None,
+            scope: None,
         };
         let message = "cannot execute \"x\": No such file or directory (os error 2)";
         let kind = start_failure(code::INTERNAL_ERROR, message, Some(data));

@@ -1,10 +1,12 @@
 //! The executor trait.
 
-use std::pin::Pin;
+use std::{path::Path, pin::Pin};
 
 use outpost_protocol::{HostInfo, ProcessEntry};
 
-use crate::{Error, Files, HttpRequest, HttpResponse, Process, Start};
+use crate::{
+    Error, FileError, FileWatch, Files, HttpRequest, HttpResponse, Process, Start, WatchOptions,
+};
 
 /// A boxed future, as the methods of [`Executor`] return.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
@@ -28,6 +30,16 @@ pub trait Executor: Send + Sync {
 
     /// Returns access to the host's files. It keeps the executor open, as a process does.
     fn files(&self) -> Files;
+
+    /// Watches a path of the host for changes, as [`Files::watch`] does.
+    fn watch(
+        &self,
+        path: &Path,
+        options: WatchOptions,
+    ) -> Pin<Box<dyn Future<Output = Result<FileWatch, FileError>> + Send>> {
+        let (files, path) = (self.files(), path.to_owned());
+        Box::pin(async move { files.watch(path, options).await })
+    }
 
     /// Makes an HTTP request from the host, with its network, proxies and environment variables.
     /// Returns once the head of the response has arrived. Dropping the future cancels the request.

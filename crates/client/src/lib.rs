@@ -75,6 +75,27 @@
 //! # }
 //! ```
 //!
+//! It watches files and directories of its host:
+//!
+//! ```
+//! use std::path::Path;
+//! use outpost_client::{Executor, LocalExecutor, LocalOptions, WatchOptions};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = std::env::temp_dir().join(format!("outpost-doc-watch-{}", std::process::id()));
+//! # std::fs::create_dir(&folder)?;
+//! let executor = LocalExecutor::new(LocalOptions::default())?;
+//! let mut watch = executor.watch(&folder, WatchOptions { recursive: true }).await?;
+//! std::fs::write(folder.join("new"), "text")?;
+//! let changes = watch.next().await?;
+//! assert_eq!(changes.paths, [folder.join("new")]);
+//! # std::fs::remove_dir_all(&folder)?;
+//! # executor.close().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The `examples` directory has complete programs: `run_command`, `follow_and_reconnect` and
 //! `files`.
 //!
@@ -110,7 +131,10 @@ mod start;
 
 pub use error::Error;
 pub use executor::{Executor, Pending};
-pub use files::{FileError, FileErrorKind, FileReader, FileWriter, Files, Remove};
+pub use files::{
+    FileChanges, FileError, FileErrorKind, FileReader, FileWatch, FileWriter, Files, Remove,
+    WatchOptions,
+};
 pub use http::{HttpBody, HttpRequest, HttpResponse};
 #[cfg(feature = "local")]
 pub use local::{LocalExecutor, LocalOptions};
@@ -121,16 +145,17 @@ pub use outpost_engine::{
 };
 pub use outpost_journal::Exit;
 pub use outpost_protocol::{
-    DirectoryEntry, EndedProcess, EntryKind, EnvPolicy, ErrorKind, FileMetadata as Metadata,
-    HostInfo, Inherit, PathUri, ProcessEntry, ProcessState, SandboxParams, ServerCapabilities,
-    ServerInfo, SessionEntry, Signal, Stream, TerminalSize, WalkEntry, WalkError, WalkOptions,
-    WalkResult as Walk,
+    DirectoryEntry, EndedBy, EndedProcess, EntryKind, EnvPolicy, ErrorKind,
+    FileMetadata as Metadata, HostInfo, Inherit, LimitSupport, PathUri, ProcessEntry, ProcessState,
+    ResourceLimits, ResourceUsage, SandboxParams, ServerCapabilities, ServerInfo, SessionEntry,
+    Shell, Signal, Stream, TerminalSize, WalkEntry, WalkError, WalkOptions, WalkResult as Walk,
 };
 pub use process::{Chunk, Event, Events, OutputReader, Page, Process, Stdin, Terminate};
 #[cfg(feature = "remote")]
 pub use remote::{
-    ConnectionState, DeliveryMode, DialError, Dialer, Lease, ProcessPeek, ReconnectFailure,
-    RemoteExecutor, RemoteLimits, RemoteOptions, TlsConfig, Transport, public_address,
+    BearerToken, ConnectionState, DeliveryMode, DialError, Dialer, Fingerprint, InvalidFingerprint,
+    Lease, ProcessPeek, ReconnectFailure, RemoteExecutor, RemoteLimits, RemoteOptions, SecretError,
+    TlsConfig, TlsError, TlsOptions, Transport, public_address,
 };
 pub use sandbox::Sandbox;
 pub use start::Start;

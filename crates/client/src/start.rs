@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use outpost_protocol::{EnvPolicy, PathUri, SandboxParams, StartParams, TerminalSize};
+use outpost_protocol::{
+    EnvPolicy, PathUri, ResourceLimits, SandboxParams, Shell, ShellSnapshot, StartParams,
+    TerminalSize,
+};
 
 /// Describes a process to start. A builder for [`Executor::start`](crate::Executor::start).
 ///
@@ -126,6 +129,18 @@ impl Start {
         self
     }
 
+    /// Runs the command of a login shell (`SHELL -lc COMMAND`) without its profile, with the state that the
+    /// profile left when a start with the same `scope` ran it first. Saves the time of the profile.
+    /// Otherwise, and on executors without `shellSnapshotV2`, the command runs as without this.
+    #[must_use]
+    pub fn shell_snapshot(mut self, scope: impl Into<String>, shell: Shell) -> Self {
+        self.params.shell_snapshot = Some(ShellSnapshot {
+            scope_id: scope.into(),
+            shell,
+        });
+        self
+    }
+
     /// Denies any network except a managed one. Fails if the executor has none.
     #[must_use]
     pub fn enforce_managed_network(mut self) -> Self {
@@ -146,6 +161,14 @@ impl Start {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.params.timeout_ms = Some(millis(timeout));
+        self
+    }
+
+    /// Limits the resources of the process and its descendants. Fails if the executor can't enforce one
+    /// of the limits. A server must announce `limits`.
+    #[must_use]
+    pub fn limits(mut self, limits: ResourceLimits) -> Self {
+        self.params.limits = (!limits.is_empty()).then_some(limits);
         self
     }
 

@@ -3,12 +3,14 @@
 use std::time::{Duration, Instant};
 
 use outpost_journal::{Exit, Stream, StreamEnd};
+use outpost_netproxy::Proxy;
 use outpost_process::{ExitWatch, Output, ReadOutcome, ReadableFd};
 use outpost_sandbox::{HostResources, RemovedPlaceholders};
 use tokio::time::{sleep_until, timeout};
 
 use crate::{
     clock::{self, until},
+    ending::Ending,
     kept_output::Room,
     process::{KILL_TIMEOUT, Process},
 };
@@ -36,7 +38,7 @@ pub(crate) struct LeftoverWatch {
 impl LeftoverWatch {
     pub(crate) async fn wait(self) {
         ended(Some(&self.first)).await;
-        drop(self.resources);
+        self.resources.release().await;
     }
 }
 
@@ -58,6 +60,10 @@ pub(crate) struct Actor {
     pub(crate) leftovers: Option<LeftoverWatch>,
     /// How long to wait for late output of a sandboxed process.
     pub(crate) late_output_timeout: Duration,
+    /// The proxy, which serves until the process is closed.
+    pub(crate) network: Option<Proxy>,
+    /// The limit of its CPU time.
+    pub(crate) cpu_seconds: Option<u64>,
 }
 
 impl Actor {
@@ -97,11 +103,27 @@ impl Actor {
                     self.drain();
                     let code = if timed_out { TIMED_OUT } else { exit.code() };
                     let confined = self.resources.is_some();
+                    let usage = self.exit.usage();
+                    let ending = Ending {
+                        exit,
+                        timed_out,
+                        terminated: !self.process.termination().is_idle(),
+                        wrapped: self.process.shared.control.is_wrapper(),
+                        cpu_seconds: self.cpu_seconds,
+                        usage,
+                    };
+                    let control = &self.process.shared.control;
+                    let ended_by = ending.cause(|| control.is_oom_killed());
                     if confined {
                         cleanup = self.release_resources().await;
                     }
                     let sandbox_denied = confined && self.process.looks_denied(code);
-                    let exit = Exit { code, sandbox_denied };
+                    let exit = Exit {
+                        code,
+                        sandbox_denied,
+                        ended_by: Some(ended_by),
+                        usage,
+                    };
                     self.process.append(|journal| journal.exited(exit));
                     // Usually the streams end now: then the close is delivered with
                     // the exit, in one wakeup.
@@ -138,6 +160,7 @@ impl Actor {
             cleanup = self.release_if_only_init_left(leftovers).await;
         }
         self.process.append(|journal| journal.close(end));
+        self.network = None;
         // Only cleanup follows: let waiting tasks see the close first.
         tokio::task::yield_now().await;
         drop(cleanup);
@@ -179,7 +202,7 @@ impl Actor {
         match resources.init().and_then(watched) {
             Ok(Some(first)) => {
                 if self.drain_late_output(Some(&first)).await {
-                    return Some(resources.release());
+                    return resources.release().await;
                 }
                 self.release_if_only_init_left(LeftoverWatch { resources, first })
                     .await
@@ -187,7 +210,7 @@ impl Actor {
             // There is no PID namespace.
             Ok(None) => {
                 self.drain_late_output(None).await;
-                Some(resources.release())
+                resources.release().await
             }
             Err(error) => {
                 // It is unknown when the resources can be released, so kill the tree
@@ -208,7 +231,7 @@ impl Actor {
     ) -> Option<RemovedPlaceholders> {
         let LeftoverWatch { resources, first } = &leftovers;
         if resources.is_only_init_left() && timeout(KILL_TIMEOUT, first.readable()).await.is_ok() {
-            return Some(leftovers.resources.release());
+            return leftovers.resources.release().await;
         }
         self.leftovers = Some(leftovers);
         None

@@ -3,7 +3,7 @@
 //! An exit code matters for longer than old output, so a lack of bytes costs output and never an
 //! entry: the largest log is halved until all fit, down to its tail, and the tails go last. Only a lack
 //! of entries evicts one. Both hit the peer, and of its sessions the one, that uses most, so that no
-//! client evicts the results of another.
+//! client evicts the results of another. A peer loses even its tails before one that uses less is cut.
 
 use std::{
     cmp::Reverse,
@@ -129,8 +129,7 @@ impl<T> ClosedProcesses<T> {
         }
         // The tails of all processes together fit the limit.
         let tail = self.limits.max_bytes / (self.limits.max_items as u64).max(1);
-        self.halve_largest(tail, &mut limit_retention);
-        self.drop_tails(&mut limit_retention);
+        self.cut_output(tail, &mut limit_retention);
         taken
     }
 
@@ -140,34 +139,29 @@ impl<T> ClosedProcesses<T> {
         oldest.map(|(_, oldest)| oldest.expires)
     }
 
-    /// Halves the largest output of the session that uses most, while there are too many bytes and
-    /// outputs larger than a tail.
-    fn halve_largest(&mut self, tail: u64, limit_retention: &mut impl FnMut(&T, u64) -> u64) {
+    /// Cuts output of the peer that uses most while there are too many bytes: halves the largest one of
+    /// its session that uses most, and drops tails, oldest first, once it has nothing else.
+    fn cut_output(&mut self, tail: u64, limit_retention: &mut impl FnMut(&T, u64) -> u64) {
+        let usage = |peer: Usage, share: &SessionShare| (peer.bytes, share.bytes);
         while self.bytes > self.limits.max_bytes {
-            let usage = |peer: Usage, share: &SessionShare| (peer.bytes, share.bytes);
-            let can_halve = |share: &SessionShare| self.largest_item(share, tail).is_some();
-            let session = self.largest_session(can_halve, usage);
-            let share = session.and_then(|session| self.sessions.get(&session));
-            let Some(key) = share.and_then(|share| self.largest_item(share, tail)) else {
+            let has_output = |share: &SessionShare| share.dropped < share.items.len();
+            let Some(largest) = self.largest_session(has_output, usage) else {
                 return;
             };
-            let keep = self.items.get(&key).map_or(0, |item| item.bytes / 2);
-            self.cut(key, keep.max(tail), limit_retention);
-        }
-    }
-
-    /// Drops the rest of the output of processes, oldest first, while there are too many bytes.
-    fn drop_tails(&mut self, limit_retention: &mut impl FnMut(&T, u64) -> u64) {
-        while self.bytes > self.limits.max_bytes {
-            let has_tails = |share: &SessionShare| share.dropped < share.items.len();
-            let usage = |peer: Usage, share: &SessionShare| (peer.bytes, share.bytes);
-            let session = self.largest_session(has_tails, usage);
-            let Some(share) = session.and_then(|session| self.sessions.get_mut(&session)) else {
-                return;
+            let peer = self.sessions.get(&largest).map(|share| share.peer);
+            let can_halve = |share: &SessionShare| {
+                Some(share.peer) == peer && self.largest_item(share, tail).is_some()
             };
-            let key = share.items[share.dropped];
-            share.dropped += 1;
-            self.cut(key, 0, limit_retention);
+            let halved = self.largest_session(can_halve, usage);
+            let share = halved.and_then(|session| self.sessions.get(&session));
+            if let Some(key) = share.and_then(|share| self.largest_item(share, tail)) {
+                let keep = self.items.get(&key).map_or(0, |item| item.bytes / 2);
+                self.cut(key, keep.max(tail), limit_retention);
+            } else if let Some(share) = self.sessions.get_mut(&largest) {
+                let key = share.items[share.dropped];
+                share.dropped += 1;
+                self.cut(key, 0, limit_retention);
+            }
         }
     }
 
@@ -372,5 +366,24 @@ mod tests {
             assert!(!taken.contains(&1), "{taken:?}");
             assert!(cuts.iter().all(|(process, _)| *process != 1), "{cuts:?}");
         }
+    }
+
+    /// Its outputs are too small to be halved.
+    #[test]
+    fn many_small_outputs_of_one_peer_do_not_cut_another_peer() {
+        let now = Instant::now();
+        let mut closed = closed(100, 1000);
+        closed.push(now, owner(1, 1), 1, 400);
+        for process in 100..190 {
+            closed.push(now, owner(2, process as usize), process, 10);
+            let (_, cuts) = take(&mut closed, now);
+            assert!(cuts.iter().all(|(process, _)| *process != 1), "{cuts:?}");
+        }
+        closed.push(now, owner(1, 1), 2, 400);
+        let (_, cuts) = take(&mut closed, now);
+        assert!(
+            cuts.iter().all(|(process, _)| *process < 100),
+            "it uses most now: {cuts:?}"
+        );
     }
 }

@@ -12,12 +12,17 @@ const CORE: [&str; 11] = [
     "USER",
 ];
 const SECRETS: [&str; 3] = ["*KEY*", "*SECRET*", "*TOKEN*"];
-/// The server's own variables, which may hold credentials, are never inherited by a
-/// child.
+/// The prefix of the server's own variables, which may hold credentials.
 const OWN_PREFIX: &str = "OUTPOST_";
-/// Credentials of other servers that this one replaces. They may still be set in the
-/// environment.
-const OWN: [&str; 1] = ["CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN"];
+/// Credentials and settings of other servers that this one replaces.
+const WITHHELD: [&str; 6] = [
+    "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE",
+    "CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN",
+    "NODE_REPL_AUTH_TOKEN",
+    "OPENAI_FEDERATION_RULE_ID",
+    "OPENAI_IDENTITY_TOKEN_FILE",
+    "OPENAI_WORKLOAD_IDENTITY_CONTEXT",
+];
 
 /// The server's environment at its start.
 #[derive(Clone, Debug, Default)]
@@ -26,13 +31,13 @@ pub struct ServerEnvironment {
 }
 
 impl ServerEnvironment {
-    /// Stores these variables, without the server's own.
+    /// Stores these variables, without those that no child may have.
     #[must_use]
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         ServerEnvironment {
             variables: variables
                 .into_iter()
-                .filter(|(name, _)| !is_own(&name.to_string_lossy()))
+                .filter(|(name, _)| !is_withheld(name))
                 .collect(),
         }
     }
@@ -47,7 +52,7 @@ impl ServerEnvironment {
 
     /// Computes the environment of a child: the result of the policy, overridden by the
     /// variables of the request, or only those without a policy. A name without a value
-    /// is unset.
+    /// is unset. Variables that no child may have are dropped, even if they are requested.
     #[must_use]
     pub fn for_child(
         &self,
@@ -61,6 +66,7 @@ impl ServerEnvironment {
                 None => result.remove(&OsString::from(name)),
             };
         }
+        result.retain(|name, _| !is_withheld(name));
         result.into_iter().collect()
     }
 
@@ -89,11 +95,14 @@ impl ServerEnvironment {
     }
 }
 
-/// Ignores case, as `http/request` does.
-fn is_own(name: &str) -> bool {
-    let start = name.get(..OWN_PREFIX.len());
-    start.is_some_and(|start| start.eq_ignore_ascii_case(OWN_PREFIX))
-        || OWN.iter().any(|own| name.eq_ignore_ascii_case(own))
+/// Whether no child may have a variable, inherited or requested. Ignores case, as `http/request`
+/// does.
+pub(crate) fn is_withheld(name: &OsStr) -> bool {
+    let start = name.as_encoded_bytes().get(..OWN_PREFIX.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(OWN_PREFIX.as_bytes()))
+        || WITHHELD
+            .iter()
+            .any(|other| name.eq_ignore_ascii_case(other))
 }
 
 fn drop_matching(variables: &mut BTreeMap<OsString, OsString>, patterns: &[impl AsRef<str>]) {
@@ -219,6 +228,29 @@ mod tests {
         let own = |name: &String| name.to_uppercase().starts_with("OUTPOST_");
         assert!(!names.iter().any(own));
         assert!(!names.iter().any(|name| name.contains("NOISE")));
+    }
+
+    #[test]
+    fn withheld_variables_are_dropped_in_any_case_even_if_requested() {
+        let requested = |name: &str| (name.to_owned(), Some("requested".to_owned()));
+        let mut overlay = BTreeMap::from([requested("KEPT"), requested("MY_OUTPOST_X")]);
+        let mut set = BTreeMap::new();
+        for name in WITHHELD.into_iter().chain(["OUTPOST_ANY", "OUTPOST_"]) {
+            for name in [name.to_owned(), name.to_lowercase()] {
+                overlay.insert(name.clone(), Some("requested".to_owned()));
+                set.insert(name, "set".to_owned());
+            }
+        }
+        let policy = EnvPolicy {
+            inherit: Inherit::None,
+            set,
+            ..EnvPolicy::default()
+        };
+        for policy in [None, Some(&policy)] {
+            let env = server().for_child(policy, overlay.clone());
+            let names: Vec<_> = env.iter().map(|(name, _)| name.to_str().unwrap()).collect();
+            assert_eq!(names, ["KEPT", "MY_OUTPOST_X"]);
+        }
     }
 
     #[test]

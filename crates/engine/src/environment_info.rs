@@ -10,6 +10,7 @@ use outpost_types::{
     EnvironmentCapabilities, EnvironmentInfo, PathUri, Shell, TreeKind,
     sandbox::{SandboxSupport, SandboxType},
 };
+use sha2::{Digest as _, Sha256};
 
 const SHELLS: [&str; 3] = ["bash", "zsh", "sh"];
 const SHELL_DIRECTORIES: [&str; 3] = ["/bin", "/usr/bin", "/usr/local/bin"];
@@ -22,19 +23,36 @@ pub fn detect_environment(cwd: &Path, process_trees: TreeKind) -> EnvironmentInf
     let tmpdir = tmpdir.map(|path| cwd.join(path));
     EnvironmentInfo {
         shell: login_shell().unwrap_or_else(fallback_shell),
+        executor_version: env!("CARGO_PKG_VERSION").to_owned(),
+        provider_id: provider_id(),
         cwd: PathUri::from_path(cwd),
         user_home_dir: home.map(|home| PathUri::from_path(&home)),
         platform_os: std::env::consts::OS.to_owned(),
         temporary_directories: tmpdir.iter().map(|path| PathUri::from_path(path)).collect(),
         temp_dir: PathUri::from_path(tmpdir.as_deref().unwrap_or(Path::new("/tmp"))),
-        executor_version: env!("CARGO_PKG_VERSION").to_owned(),
         process_trees,
         capabilities: EnvironmentCapabilities {
+            fs_watch_missing: true,
+            shell_snapshot_v2: true,
+            capability_discovery_v2: true,
+            environment_config_read: true,
             http_header_env_vars: true,
+            file_write_streaming: true,
             ..EnvironmentCapabilities::default()
         },
         sandbox: None,
+        limits: None,
     }
+}
+
+/// Identifies this program by name, version and platform. A hash of the binary would take longer than
+/// the start of the server.
+fn provider_id() -> String {
+    let program = concat!("outpost ", env!("CARGO_PKG_VERSION"));
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    let digest = Sha256::digest(format!("{program} {os} {arch}"));
+    let digits = digest.iter().map(|byte| format!("{byte:02x}"));
+    format!("sha256:{}", digits.collect::<String>())
 }
 
 /// Describes the result of a sandbox preflight.

@@ -1,8 +1,10 @@
 //! Errors, one closed enum per operation.
 
+use std::path::PathBuf;
+
 use outpost_process::{SpawnError, SpawnErrorKind};
 use outpost_sandbox::{LaunchError, SandboxError};
-use outpost_types::ErrorKind;
+use outpost_types::{ErrorKind, LimitError, LimitName};
 
 /// Errors of starting a process.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +27,37 @@ pub enum StartError {
     /// The sandbox cannot be enforced.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+    /// The proxy of the process could not be started.
+    #[error("failed to start executor network proxy: {0}")]
+    NetworkProxy(std::io::Error),
+    /// A limit is invalid or cannot be enforced.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// The principal of the client may not do this.
+    #[error(transparent)]
+    NotPermitted(#[from] NotPermitted),
+}
+
+/// A request that is not permitted to the principal of a client.
+#[derive(Debug, thiserror::Error)]
+pub enum NotPermitted {
+    /// A directory or file outside of its roots.
+    #[error("not permitted: {} is not below one of the roots of the principal", .0.display())]
+    OutsideRoots(PathBuf),
+    /// To start a process without a sandbox, or use files without one.
+    #[error("not permitted: the principal may do this only in a sandbox")]
+    Unconfined,
+    /// Something that no sandbox can confine.
+    #[error("not permitted: {0} cannot be confined to the sandbox of the principal")]
+    Unconfinable(&'static str),
+    /// A limit beyond its own.
+    #[error("not permitted: limits.{} may be {max} at most", .name.as_str())]
+    Limit {
+        /// The limit.
+        name: LimitName,
+        /// Its maximum.
+        max: String,
+    },
 }
 
 impl From<LaunchError> for StartError {
@@ -45,7 +78,12 @@ impl StartError {
             StartError::Cancelled(_) => ErrorKind::StartCancelled,
             StartError::SessionEnded => ErrorKind::SessionEnded,
             StartError::TooMany => ErrorKind::Overloaded,
+            StartError::Sandbox(SandboxError::ExceedsFloor(_)) | StartError::NotPermitted(_) => {
+                ErrorKind::Forbidden
+            }
             StartError::Sandbox(_) => ErrorKind::Sandbox,
+            StartError::NetworkProxy(_) => ErrorKind::Internal,
+            StartError::Limit(_) => ErrorKind::InvalidParams,
             StartError::Spawn(error) => match error.kind() {
                 SpawnErrorKind::NotFound => ErrorKind::ProgramNotFound,
                 SpawnErrorKind::NotExecutable => ErrorKind::ProgramNotExecutable,
@@ -66,6 +104,7 @@ impl StartError {
     pub fn errno(&self) -> Option<i32> {
         match self {
             StartError::Spawn(error) => error.raw_os_error(),
+            StartError::NetworkProxy(error) => error.raw_os_error(),
             _ => None,
         }
     }

@@ -22,12 +22,15 @@
 //! - `session`: slots and lease of one session (`slots`, `lease`)
 //! - `process`: the handle on one process; `stdin`, its input; `actor`, its task
 //! - `kept_output`: the log of each process, and the memory of the output that all keep
+//! - `network`: the proxy of a process
 //! - `shares`: places per peer, for processes, sessions and connections
-//! - `termination`, `closed_processes`, `stops`: pure state machines
+//! - `shell_snapshot`: the states of login shells, for commands that do not run the profile again
+//! - `termination`, `closed_processes`, `stops`: pure state machines; `ending`: what ended a process
 
 mod actor;
 mod clock;
 mod closed_processes;
+mod ending;
 mod engine;
 mod environment;
 mod environment_info;
@@ -36,35 +39,41 @@ mod freed_bytes;
 mod idle;
 mod kept_output;
 mod limits;
+mod network;
 mod process;
 mod session;
 mod shares;
+mod shell_snapshot;
 mod start;
 mod stdin;
 mod stops;
 mod termination;
 
-pub use engine::{Engine, ResumeOptions, WorkerExit};
+pub use engine::{Engine, FileClient, ResumeOptions, WorkerExit};
 pub use environment::ServerEnvironment;
 pub use environment_info::{detect_environment, sandbox_support};
-pub use error::{ReadError, ResizeError, StartError};
+pub use error::{NotPermitted, ReadError, ResizeError, StartError};
 pub use idle::{ActivityGuard, ActivityTracker};
 pub use limits::Limits;
+pub use network::{InvalidNetwork, NetworkRequest};
 pub use outpost_journal::{Chunk, Event, Exit, Page, StreamEnd};
+/// The proxy of a process, and its policy.
+pub use outpost_netproxy as netproxy;
 pub use outpost_process::{
     ReaperCommand, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, Stdio, TreeChoice,
-    is_sigint_ignored, is_sigtstp_ignored, restore_sigchld, restore_sigint, stop_by_sigtstp,
-    subreaper, trim_heap,
+    adapt_heap_to_limits, is_sigint_ignored, is_sigtstp_ignored, memory_limit, restore_sigchld,
+    restore_sigint, stop_by_sigtstp, subreaper, trim_heap,
 };
 /// Sandbox policies and their enforcement.
 pub use outpost_sandbox as sandbox;
 pub use outpost_types::{
-    Delivery, EnvPolicy, Inherit, ProcessEntry, ProcessState, Seq, Signal, Stream, TerminalSize,
-    TreeKind, WriteStatus,
+    Delivery, EnvPolicy, Inherit, LimitName, ProcessEntry, ProcessState, ResourceLimits, Seq,
+    Signal, Stream, TerminalSize, TreeKind, WriteStatus,
 };
 pub use process::{EventListener, Process, Summary};
 pub use session::{
     Epoch, Link, Reservation, ResumeError, Session, SessionId, SessionOptions, Terminated, Ttl,
 };
-pub use shares::{Peer, Place, Shares};
+pub use shares::{Peer, Place, PrincipalKey, Shares};
+pub use shell_snapshot::{InvalidSnapshot, SnapshotRequest};
 pub use start::{About, InvalidStart, Start};

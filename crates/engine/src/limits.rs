@@ -51,6 +51,12 @@ pub struct Limits {
     /// How long to wait for late output of a sandboxed process after its exit. The
     /// output shows whether the sandbox denied an operation.
     pub late_output_timeout: Duration,
+    /// How many shell snapshots a session keeps.
+    pub shell_snapshots: usize,
+    /// The timeout of capturing the state of a login shell.
+    pub shell_snapshot_timeout: Duration,
+    /// The largest state of a login shell that is captured.
+    pub shell_snapshot_bytes: usize,
     /// Whether a detached session ends before its lease, once its last process is
     /// forgotten and no process is left running.
     pub end_forgotten_sessions: bool,
@@ -80,6 +86,9 @@ impl Default for Limits {
             sandbox_start_timeout: Duration::from_secs(20),
             file_operation_timeout: Duration::from_secs(600),
             late_output_timeout: Duration::from_millis(20),
+            shell_snapshots: 16,
+            shell_snapshot_timeout: Duration::from_secs(10),
+            shell_snapshot_bytes: 4 * 1024 * 1024,
             end_forgotten_sessions: false,
         }
     }

@@ -4,15 +4,17 @@ use std::sync::{Arc, Weak, atomic::AtomicBool};
 
 use bytes::Bytes;
 use outpost_journal::{Event, Exit, Journal, Page, Seq, Stream};
+use outpost_netproxy::Activity;
 use outpost_process::Control;
 use outpost_types::{ProcessState, Signal, TerminalSize, WriteStatus};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::{
-    About, Delivery, clock,
+    About, Delivery, Peer, clock,
     freed_bytes::FreedBytes,
-    kept_output::{Log, LogGuard, MIN_BYTES, OutputBudget, Room},
+    kept_output::{Log, LogGuard, MIN_BYTES, OutputShare, Room},
+    network::NetworkHandle,
     stdin::Stdin,
     termination::Termination,
 };
@@ -47,7 +49,7 @@ pub struct Process {
 }
 
 pub(crate) struct Shared {
-    about: Arc<About>,
+    pub(crate) about: Arc<About>,
     pub(crate) control: Control,
     log: Mutex<Log>,
     pub(crate) stdin: Stdin,
@@ -63,15 +65,17 @@ pub(crate) struct Shared {
     pub(crate) termination_changed: Notify,
     /// Counts the retained bytes when this is dropped.
     freed: Arc<FreedBytes>,
-    /// Memory of the kept output of all processes.
-    budget: Arc<OutputBudget>,
+    /// Memory of the kept output of its peer's processes.
+    output_share: OutputShare,
+    /// Its proxy, if it has one.
+    network: Option<NetworkHandle>,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         let log = self.log.get_mut();
         self.freed.add(log.journal.retained_bytes());
-        self.budget.change(log.charged, 0);
+        self.output_share.change(log.charged, 0);
     }
 }
 
@@ -82,7 +86,8 @@ impl Process {
         journal: Journal,
         stdin: Stdin,
         freed: Arc<FreedBytes>,
-        budget: Arc<OutputBudget>,
+        output_share: OutputShare,
+        network: Option<NetworkHandle>,
     ) -> Self {
         Process {
             shared: Arc::new(Shared {
@@ -102,7 +107,8 @@ impl Process {
                 termination: Mutex::default(),
                 termination_changed: Notify::new(),
                 freed,
-                budget,
+                output_share,
+                network,
             }),
         }
     }
@@ -129,6 +135,13 @@ impl Process {
     #[must_use]
     pub fn is_pty(&self) -> bool {
         self.shared.control.is_pty()
+    }
+
+    /// The decisions and the traffic of its proxy, if it has one.
+    #[must_use]
+    pub fn network_activity(&self) -> Option<&Arc<Activity>> {
+        let network = self.shared.network.as_ref();
+        network.map(|network| &network.activity)
     }
 
     /// Takes a snapshot.
@@ -226,6 +239,11 @@ impl Process {
         self.log().room()
     }
 
+    /// The peer whose memory the output takes.
+    pub(crate) fn peer(&self) -> Peer {
+        self.shared.output_share.peer
+    }
+
     /// The history of the process: kept output that its owner has seen.
     pub(crate) fn history(&self) -> usize {
         let journal = &self.log().journal;
@@ -246,7 +264,7 @@ impl Process {
     pub(crate) fn append(&self, event: impl FnOnce(&mut Journal)) {
         let mut log = self.log();
         event(&mut log.journal);
-        let free = self.shared.budget.free().max(MIN_BYTES);
+        let free = self.shared.output_share.free().max(MIN_BYTES);
         if log.journal.retained_bytes() > free as u64 {
             log.journal.trim(free);
         }
@@ -259,7 +277,7 @@ impl Process {
     }
 
     pub(crate) fn log(&self) -> LogGuard<'_> {
-        LogGuard::new(self.shared.log.lock(), &self.shared.budget)
+        LogGuard::new(self.shared.log.lock(), &self.shared.output_share)
     }
 
     /// Sets the owner, which has received everything up to `cursor`, or continues at the

@@ -2,38 +2,71 @@
 
 use std::{
     collections::HashMap,
-    net::{IpAddr, Ipv4Addr},
+    hash::{DefaultHasher, Hash, Hasher},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     sync::Arc,
 };
 
+use outpost_sandbox::TurnKey;
 use parking_lot::Mutex;
 
 /// How many times as many places as are free a peer may hold. A peer alone gets eight ninths of the
 /// places, and of the rest the next peer gets eight ninths. Up to eight places one peer gets all.
-const HELD_PER_FREE: usize = 8;
+pub(crate) const HELD_PER_FREE: usize = 8;
 
 /// The identity of a client, by which resources are shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
     /// The user that the server runs as, verified by peer credentials.
     Owner,
-    /// Another user, verified by peer credentials. No listener admits one yet.
+    /// Another user of this host, to whom the socket belongs.
     User(u32),
+    /// A client that authenticated as a principal.
+    Principal(PrincipalKey),
     /// Any process that connects from this address, see [`Peer::from_address`].
     Address(IpAddr),
     /// Any process that can reach the listener.
     Unverified,
 }
 
+/// Identifies a principal by a hash of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PrincipalKey(pub [u8; 16]);
+
 impl Peer {
-    /// Returns the peer of a TCP connection. All loopback addresses are one peer: a local process can
-    /// connect from any of them.
+    /// Whether it is told apart from all other clients, so that its sessions are its own.
+    #[must_use]
+    pub fn is_principal(self) -> bool {
+        matches!(self, Peer::Principal(_) | Peer::User(_))
+    }
+
+    /// Whether a peer may resume a session of another one whose id it knows.
+    #[must_use]
+    pub fn may_resume(self, other: Peer) -> bool {
+        self == other || !(self.is_principal() || other.is_principal())
+    }
+
+    /// The key by which one of its clients takes turns.
+    pub(crate) fn turn_key(self, client: usize) -> TurnKey {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        TurnKey {
+            peer: hasher.finish(),
+            client,
+        }
+    }
+
+    /// Returns the peer of a TCP connection. Addresses that one client can choose from are one peer: those
+    /// of loopback, and those of an IPv6 network with a prefix of 64 bits.
     #[must_use]
     pub fn from_address(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            loopback if loopback.is_loopback() => Peer::Address(Ipv4Addr::LOCALHOST.into()),
-            address => Peer::Address(address),
-        }
+        Peer::Address(match address.to_canonical() {
+            loopback if loopback.is_loopback() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(address) => {
+                Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into()
+            }
+            address => address,
+        })
     }
 }
 
@@ -78,8 +111,15 @@ impl Shares {
     /// Takes a place for a peer, if it may have one more.
     #[must_use]
     pub fn take(&self, peer: Peer) -> Option<Place> {
+        self.take_within(peer, None)
+    }
+
+    /// Takes a place for a peer that may hold `max` places, if it may have one more.
+    #[must_use]
+    pub fn take_within(&self, peer: Peer, max: Option<usize>) -> Option<Place> {
         let mut state = self.state.lock();
-        if !state.admits(peer) {
+        let held = state.held.get(&peer).copied().unwrap_or_default();
+        if max.is_some_and(|max| held >= max) || !state.admits(peer) {
             return None;
         }
         state.total += 1;

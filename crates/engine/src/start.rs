@@ -4,13 +4,18 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     path::PathBuf,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use outpost_process::Stdio;
-use outpost_types::{StartParams, sandbox::Policy};
+use outpost_process::{Command, Stdio};
+use outpost_sandbox::{Floor, SandboxRequest, TurnKey};
+use outpost_types::{ResourceLimits, StartParams, sandbox::Policy};
 
-use crate::ServerEnvironment;
+use crate::{
+    InvalidNetwork, NetworkRequest, ServerEnvironment,
+    shell_snapshot::{InvalidSnapshot, SnapshotRequest},
+};
 
 /// A process to be started.
 #[derive(Clone, Debug)]
@@ -28,6 +33,8 @@ pub struct Start {
     /// The sandbox policy; `None` to run unconfined. A process whose policy cannot be
     /// enforced in full does not start.
     pub sandbox: Option<Policy>,
+    /// The least confinement. With it, a process without a policy gets its default one.
+    pub floor: Option<Arc<Floor>>,
     /// Pipes or a terminal.
     pub stdio: Stdio,
     /// Stored with the process, not interpreted.
@@ -41,10 +48,19 @@ pub struct Start {
     pub retain_bytes: Option<usize>,
     /// The default grace period of a termination.
     pub kill_grace: Duration,
+    /// How many processes its peer may have running; `None` for no limit of its own.
+    pub max_processes: Option<usize>,
+    /// Its network, if that is not the one of its policy. A process whose network cannot be enforced does
+    /// not start.
+    pub network: Option<NetworkRequest>,
+    /// Limits on its resources. A process whose limits cannot be enforced does not start.
+    pub limits: ResourceLimits,
+    /// Runs its command with the snapshot of its login shell, if there can be one.
+    pub snapshot: Option<SnapshotRequest>,
 }
 
 /// A start request that can't be fulfilled on any host. The text is part of the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidStart {
     /// The id is empty.
     #[error("processId must not be empty")]
@@ -61,11 +77,12 @@ pub enum InvalidStart {
     /// A terminal without rows or columns.
     #[error("size rows and cols must be greater than 0")]
     EmptySize,
-    /// A managed network.
-    #[error(
-        "sandbox intent cannot be enforced on this executor: a managed network is not supported by this version"
-    )]
-    ManagedNetwork,
+    /// A snapshot that no executor can have.
+    #[error(transparent)]
+    Snapshot(#[from] InvalidSnapshot),
+    /// The network is invalid.
+    #[error(transparent)]
+    Network(#[from] InvalidNetwork),
 }
 
 /// Memory of a text besides its bytes.
@@ -84,12 +101,17 @@ impl Start {
         environment: &ServerEnvironment,
     ) -> Result<Start, InvalidStart> {
         check(&params)?;
-        let env = params.env.into_iter();
-        let env = env.map(|(name, value)| (name, Some(value))).collect();
-        let sandbox = params.sandbox;
+        let snapshot = SnapshotRequest::from_params(&params)?;
+        let env = params.env.iter();
+        let env = env.map(|(name, value)| (name.clone(), Some(value.clone())));
+        let env = environment.for_child(params.env_policy.as_ref(), env.collect());
+        let sandbox = params.sandbox.clone();
+        let sandbox = sandbox.and_then(|sandbox| sandbox.into_policy(params.cwd.as_path()));
         Ok(Start {
-            sandbox: sandbox.and_then(|sandbox| sandbox.into_policy(params.cwd.as_path())),
-            env: environment.for_child(params.env_policy.as_ref(), env),
+            network: NetworkRequest::from_params(&params, sandbox.is_some(), &env)?,
+            sandbox,
+            floor: None,
+            env,
             id: params.process_id,
             argv: params.argv,
             arg0: params.arg0,
@@ -110,8 +132,70 @@ impl Start {
                 .retain_bytes
                 .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
             kill_grace: Duration::from_millis(params.kill_grace_ms.unwrap_or(0)),
+            max_processes: None,
+            limits: params.limits.unwrap_or_default(),
+            snapshot,
         })
     }
+}
+
+impl Start {
+    /// The sandbox of the child, if it is to be confined.
+    pub(crate) fn sandbox_request(&self, client: TurnKey) -> Option<SandboxRequest> {
+        let own_tmpdir = || {
+            let mut variables = self.env.iter().rev();
+            let found = variables.find(|(name, _)| name == "TMPDIR");
+            found.map(|(_, value)| value.clone())
+        };
+        let tmpdir = own_tmpdir();
+        sandbox_request(self.sandbox.clone(), tmpdir, self.floor.clone(), client)
+    }
+
+    /// The policy of the child, if it is to be confined.
+    pub(crate) fn policy(&self) -> Option<&Policy> {
+        let default = self.floor.as_ref().map(|floor| &floor.default);
+        self.sandbox.as_ref().or(default)
+    }
+
+    /// Whether the child is to be confined.
+    pub(crate) fn is_sandboxed(&self) -> bool {
+        self.sandbox.is_some() || self.floor.is_some()
+    }
+
+    /// The command of the child, without its sandbox.
+    pub(crate) fn command(&self) -> Command {
+        Command {
+            argv: self.argv.iter().map(Into::into).collect(),
+            arg0: self.arg0.as_ref().map(Into::into),
+            cwd: self.cwd.clone(),
+            env: self.env.clone(),
+            stdio: self.stdio,
+            limits: self.limits,
+            passed: Vec::new(),
+            wrapper: None,
+        }
+    }
+}
+
+/// Returns the sandbox for a policy and the least confinement, either of which may be absent.
+pub(crate) fn sandbox_request(
+    policy: Option<Policy>,
+    tmpdir: Option<OsString>,
+    floor: Option<Arc<Floor>>,
+    client: TurnKey,
+) -> Option<SandboxRequest> {
+    let (policy, tmpdir) = match (policy, &floor) {
+        (Some(policy), _) => (policy, tmpdir),
+        (None, Some(floor)) => (floor.default.clone(), floor.tmpdir.clone()),
+        (None, None) => return None,
+    };
+    Some(SandboxRequest {
+        policy,
+        tmpdir,
+        listen: Vec::new(),
+        client,
+        floor,
+    })
 }
 
 fn check(params: &StartParams) -> Result<(), InvalidStart> {
@@ -131,9 +215,6 @@ fn check(params: &StartParams) -> Result<(), InvalidStart> {
         if size.rows == 0 || size.cols == 0 {
             return Err(InvalidStart::EmptySize);
         }
-    }
-    if params.enforce_managed_network {
-        return Err(InvalidStart::ManagedNetwork);
     }
     Ok(())
 }

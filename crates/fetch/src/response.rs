@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use http_body::Body as _;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -70,7 +70,7 @@ impl Body {
         few: usize,
         room: impl Future<Output = Option<R>>,
     ) -> Result<(Bytes, Option<R>), FetchError> {
-        let mut whole = BytesMut::new();
+        let mut whole = Vec::new();
         let mut room = Some(room);
         let mut held = None;
         while let Some(chunk) = self.chunk().await? {
@@ -83,9 +83,12 @@ impl Body {
                 let room = self.in_time(room).await?;
                 held = Some(room.ok_or(FetchError::NoRoom)?);
             }
+            whole
+                .try_reserve(chunk.len())
+                .map_err(|_| FetchError::NoRoom)?;
             whole.extend_from_slice(&chunk);
         }
-        Ok((whole.freeze(), held))
+        Ok((whole.into(), held))
     }
 
     /// Waits for a future until the deadline.

@@ -126,7 +126,7 @@ fn open_target(
         }
         match file_type(&existing) {
             FileType::RegularFile | FileType::Directory | FileType::Symlink => {}
-            _ => return Err(FilesError::NotRegularFile),
+            _ => return Err(FilesError::NotRegularFile { path: None }),
         }
     }
     let mut target_flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | NO_SIDE_EFFECTS;

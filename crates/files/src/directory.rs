@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::names::{sorted_names, target_type};
+use crate::names::{TakeListingMemory, sorted_names, target_type};
 use crate::path_masks::PathMasks;
 use crate::resolve::{Identity, PATH_DIRECTORY, component_names, is_link, open_in, open_root};
 use crate::{Files, FilesError};
@@ -100,12 +100,13 @@ impl Files {
         &self,
         masks: &PathMasks,
         op: &FsReadDirectoryParams,
+        take_memory: TakeListingMemory<'_>,
     ) -> Result<FsReadDirectoryResult, FilesError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let directory =
             self.open_path(op.path.as_path(), flags, Mode::empty(), Symlinks::Follow)?;
         let limit = self.limits.directory_entries;
-        let names = sorted_names(&directory, limit, &masks.omitted_names())?;
+        let names = sorted_names(&directory, limit, &masks.omitted_names(), take_memory)?;
         let entries = names.into_iter().map(|name| {
             let target = target_type(&directory, &name);
             DirectoryEntry {

@@ -2,14 +2,13 @@
 
 use std::io;
 
-use outpost_types::FileErrorKind;
+use outpost_types::{FileErrorKind, PathUri};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 /// The reason why a file operation failed.
 ///
-/// No message contains a path: the caller knows the path it asked for, and no other path may be
-/// disclosed.
+/// No message contains another path than the one the caller asked for.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 pub enum FilesError {
     /// An error of the operating system.
@@ -25,14 +24,20 @@ pub enum FilesError {
     /// The path leads to the files of this process in a procfs.
     #[error("path leads to the server's own files in /proc")]
     OwnProcfs,
+    /// The path leads to a secret of this program.
+    #[error("path leads to a secret of the server")]
+    Secret,
     /// The path contains a link of a procfs to an open file or directory.
     #[error(
         "path contains a link of /proc to an open file or directory; use the target's own path"
     )]
     ProcfsLink,
     /// The path leads to a FIFO, a socket or a device.
-    #[error("path is not a regular file")]
-    NotRegularFile,
+    #[error("{}", not_a_file(path.as_ref()))]
+    NotRegularFile {
+        /// The path that the caller asked for; none if the operation met it on its way.
+        path: Option<PathUri>,
+    },
     /// The file is too large to be read as a whole.
     #[error("file is larger than {limit} bytes")]
     FileTooLarge {
@@ -45,6 +50,15 @@ pub enum FilesError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// The block to be written is empty or too large.
+    #[error("file write block length must be between 1 and {limit}")]
+    WriteLength {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The block to be written ends beyond the largest file offset.
+    #[error("file write range exceeds the signed 64-bit file offset limit")]
+    WriteRange,
     /// The directory has too many entries.
     #[error("directory has more than {limit} entries")]
     TooManyEntries {
@@ -81,6 +95,9 @@ pub enum FilesError {
         /// The limit.
         limit: usize,
     },
+    /// There is no memory for the listing.
+    #[error("no memory for the listing; retry later")]
+    NoListingMemory,
     /// Another process moved the directory while it was being removed.
     #[error("directory was moved while it was being removed")]
     Moved,
@@ -104,16 +121,19 @@ impl FilesError {
                 io::ErrorKind::InvalidInput => FileErrorKind::Invalid,
                 _ => FileErrorKind::Failed,
             },
-            Self::OwnProcfs | Self::ProcfsLink => FileErrorKind::Denied,
+            Self::OwnProcfs | Self::Secret | Self::ProcfsLink => FileErrorKind::Denied,
             Self::TooManyEntries { .. }
             | Self::TooDeep { .. }
+            | Self::NoListingMemory
             | Self::Moved
             | Self::NoReply
             | Self::Timeout => FileErrorKind::Failed,
             Self::SymbolicLink
-            | Self::NotRegularFile
+            | Self::NotRegularFile { .. }
             | Self::FileTooLarge { .. }
             | Self::BlockLength { .. }
+            | Self::WriteLength { .. }
+            | Self::WriteRange
             | Self::ZeroWalkLimit
             | Self::WalkLimitsTooHigh { .. }
             | Self::CopyNeedsRecursive
@@ -131,9 +151,27 @@ impl FilesError {
         }
     }
 
+    /// Names the path that the caller asked for in an error that is about it.
+    pub(crate) fn about(self, path: &PathUri) -> Self {
+        match self {
+            Self::NotRegularFile { path: None } => Self::NotRegularFile {
+                path: Some(path.clone()),
+            },
+            error => error,
+        }
+    }
+
     /// Whether it is this error of the operating system.
     pub(crate) fn is(&self, errno: Errno) -> bool {
         matches!(self, Self::Os(error) if error.raw_os_error() == Some(errno.raw_os_error()))
+    }
+}
+
+/// The text for a path that leads to no regular file. Released clients compare the one with a path.
+fn not_a_file(path: Option<&PathUri>) -> String {
+    match path {
+        Some(path) => format!("path `{}` is not a file", path.as_path().display()),
+        None => "path is not a regular file".to_owned(),
     }
 }
 

@@ -9,12 +9,16 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::value::RawValue;
 
+use crate::names::TakeListingMemory;
 use crate::path_masks::PathMasks;
 use crate::regular::{check_size, replace_content};
 use crate::resolve::open_following;
 use crate::stream::{Writer, WriterBackend};
 use crate::worker::{Call, OpenMode, Response, decode, encode};
-use crate::{Files, FilesError, OpenFile, WorkerSocket};
+use crate::{Files, FilesError, Limits, OpenFile, WorkerSocket};
+
+/// Copies of a worker's reply in memory: as it was received, as raw JSON, and parsed.
+const REPLY_COPIES: usize = 3;
 
 /// Executes file operations, in this process or in a sandboxed worker process.
 ///
@@ -64,7 +68,16 @@ impl FileExecutor {
 
     /// Executes an operation.
     pub fn perform(&self, op: FileOp) -> Result<FileReply, FilesError> {
-        match self.call(&Call::Perform(op))? {
+        self.perform_within(op, &mut |_| true)
+    }
+
+    /// Executes an operation, and takes the memory of a listing while it is built.
+    pub fn perform_within(
+        &self,
+        op: FileOp,
+        take_memory: TakeListingMemory<'_>,
+    ) -> Result<FileReply, FilesError> {
+        match self.call(&Call::Perform(op), take_memory)? {
             Outcome::Reply(reply) => Ok(reply),
             Outcome::File(_) => Err(FilesError::NoReply),
         }
@@ -72,12 +85,21 @@ impl FileExecutor {
 
     /// Opens a regular file for reading.
     pub fn open(&self, path: &PathUri, symlinks: Symlinks) -> Result<OpenFile, FilesError> {
-        let limits = match self {
+        let file = self.open_as(path, symlinks, OpenMode::Read)?;
+        Ok(OpenFile::new(file, self.limits()))
+    }
+
+    /// Truncates a regular file, or creates it, and opens it for writing in place.
+    pub fn replace(&self, path: &PathUri) -> Result<OpenFile, FilesError> {
+        let file = self.open_as(path, Symlinks::Follow, OpenMode::Replace)?;
+        Ok(OpenFile::new(file, self.limits()))
+    }
+
+    fn limits(&self) -> Limits {
+        match self {
             Self::InProcess(executor) => executor.files.limits,
             Self::Sandboxed(executor) => executor.files.limits,
-        };
-        let file = self.open_as(path, symlinks, OpenMode::Read)?;
-        Ok(OpenFile::new(file, limits))
+        }
     }
 
     /// Reads all bytes of a regular file.
@@ -100,16 +122,18 @@ impl FileExecutor {
     /// Starts to replace a file, which need not exist. If the path is a symbolic link, its target is
     /// replaced. The worker lives as long as the writer.
     pub fn create_stream(self, path: &PathUri) -> Result<Writer, FilesError> {
-        Ok(Writer(match self {
+        let created = match self {
             Self::InProcess(executor) => {
-                WriterBackend::InProcess(executor.files.create_stream(path.as_path())?)
+                let created = executor.files.create_stream(path.as_path());
+                created.map(WriterBackend::InProcess)
             }
             Self::Sandboxed(executor) => {
                 let call = Call::CreateStream { path: path.clone() };
-                let file = executor.call(&call)?.into_file()?;
-                WriterBackend::Sandboxed { file, executor }
+                let file = executor.call(&call).and_then(Outcome::into_file);
+                file.map(|file| WriterBackend::Sandboxed { file, executor })
             }
-        }))
+        };
+        created.map(Writer).map_err(|error| error.about(path))
     }
 
     fn open_as(
@@ -123,13 +147,14 @@ impl FileExecutor {
             symlinks,
             mode,
         };
-        self.call(&call)?.into_file()
+        let opened = self.call(&call, &mut |_| true).and_then(Outcome::into_file);
+        opened.map_err(|error| error.about(path))
     }
 
-    fn call(&self, call: &Call) -> Result<Outcome, FilesError> {
+    fn call(&self, call: &Call, take_memory: TakeListingMemory<'_>) -> Result<Outcome, FilesError> {
         match self {
-            Self::InProcess(executor) => executor.call(call),
-            Self::Sandboxed(executor) => executor.call(call),
+            Self::InProcess(executor) => executor.call(call, take_memory),
+            Self::Sandboxed(executor) => executor.call_within(call, take_memory),
         }
     }
 }
@@ -150,22 +175,38 @@ impl Outcome {
 }
 
 impl InProcess {
-    fn call(&self, call: &Call) -> Result<Outcome, FilesError> {
+    fn call(&self, call: &Call, take_memory: TakeListingMemory<'_>) -> Result<Outcome, FilesError> {
         let masks = PathMasks {
             placeholders: self.placeholders.clone(),
             ..PathMasks::default()
         };
         let masks = masks.relevant_to(call, self.is_placeholder);
-        execute(&self.files, &masks, call)
+        execute(&self.files, &masks, call, take_memory)
     }
 }
 
 impl Sandboxed {
     /// Sends a call and waits for the response.
     pub(crate) fn call(&self, call: &Call) -> Result<Outcome, FilesError> {
+        self.call_within(call, &mut |_| true)
+    }
+
+    fn call_within(
+        &self,
+        call: &Call,
+        take_memory: TakeListingMemory<'_>,
+    ) -> Result<Outcome, FilesError> {
         let request = encode(&(&self.files, &self.masks, call)).ok_or(FilesError::NoReply)?;
         self.socket.send(&request, None).map_err(socket_error)?;
-        let message = self.socket.receive().map_err(socket_error)?;
+        let mut has_memory = true;
+        let message = self.socket.receive(&mut |bytes| {
+            has_memory = take_memory(bytes * REPLY_COPIES);
+            has_memory
+        });
+        if !has_memory {
+            return Err(FilesError::NoListingMemory);
+        }
+        let message = message.map_err(socket_error)?;
         let message = message.ok_or(FilesError::NoReply)?;
         let response: Result<Response<Box<RawValue>>, FilesError> =
             decode(&message.bytes).ok_or(FilesError::NoReply)?;
@@ -195,6 +236,7 @@ pub(crate) fn execute(
     files: &Files,
     masks: &PathMasks,
     call: &Call,
+    take_memory: TakeListingMemory<'_>,
 ) -> Result<Outcome, FilesError> {
     match (masks.check(call), call) {
         (Err(error), Call::Perform(FileOp::Remove(op))) if op.force && error.is(Errno::NOENT) => {
@@ -205,7 +247,7 @@ pub(crate) fn execute(
     match call {
         Call::Perform(op) => {
             check_resolved_paths(op)?;
-            files.perform(masks, op).map(Outcome::Reply)
+            files.perform(masks, op, take_memory).map(Outcome::Reply)
         }
         Call::Open {
             path,
@@ -215,6 +257,7 @@ pub(crate) fn execute(
             let file = match mode {
                 OpenMode::Read => files.open_regular(path.as_path(), *symlinks)?,
                 OpenMode::Write => files.open_to_write(path.as_path(), *symlinks)?,
+                OpenMode::Replace => files.open_to_replace(path.as_path())?,
             };
             Ok(Outcome::File(file))
         }
@@ -246,7 +289,12 @@ fn check_resolved_paths(op: &FileOp) -> Result<(), FilesError> {
 }
 
 impl Files {
-    fn perform(&self, masks: &PathMasks, op: &FileOp) -> Result<FileReply, FilesError> {
+    fn perform(
+        &self,
+        masks: &PathMasks,
+        op: &FileOp,
+        take_memory: TakeListingMemory<'_>,
+    ) -> Result<FileReply, FilesError> {
         let done = |()| FileReply::Done(Empty {});
         match op {
             FileOp::CreateDirectory(op) => self.create_directory(masks, op).map(done),
@@ -255,8 +303,11 @@ impl Files {
                 let path = PathUri::from_path(&op.path.as_path().canonicalize()?);
                 Ok(FileReply::Path(FsCanonicalizeResult { path }))
             }
-            FileOp::ReadDirectory(op) => self.read_directory(masks, op).map(FileReply::Entries),
-            FileOp::Walk(op) => self.walk(masks, op).map(FileReply::Walk),
+            FileOp::ReadDirectory(op) => {
+                let listed = self.read_directory(masks, op, take_memory);
+                listed.map(FileReply::Entries)
+            }
+            FileOp::Walk(op) => self.walk(masks, op, take_memory).map(FileReply::Walk),
             FileOp::Remove(op) => self.remove(op).map(done),
             FileOp::Copy(op) => self.copy(masks, op).map(done),
         }

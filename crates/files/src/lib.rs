@@ -8,6 +8,7 @@
 //! - [`Files`] implements the operations
 //! - [`OpenFile`] is an open file that is read in blocks; [`Writer`] replaces a file with new content
 //!   written in blocks
+//! - [`Watcher`] reports changes of files and directories
 //! - [`Limits`] holds every limit
 //! - [`FilesError`] is the error of all operations, classified by
 //!   [`FileErrorKind`](outpost_types::FileErrorKind)
@@ -19,6 +20,8 @@
 //!
 //! **Own files in `/proc`.** Operations reject the procfs files of the process that performs them, and
 //! links in `/proc` to open files and directories of any process (`procfs`).
+//!
+//! **Secrets of the server.** Operations reject files that the program has named as its secrets (`secrets`).
 //!
 //! **Special files.** Opening a FIFO blocks until the other end is opened, and opening a device can
 //! have side effects. Both are detected before they are opened and checked again afterwards
@@ -36,14 +39,21 @@ mod procfs;
 mod regular;
 mod remove;
 mod resolve;
+mod secrets;
 mod stream;
 mod walk;
+mod watch;
 mod worker;
 
 pub use error::FilesError;
 pub use executor::{FileExecutor, InProcess, Sandboxed};
 pub use files::{Files, Limits, SymlinkCheck};
+pub use names::TakeListingMemory;
 pub use path_masks::PathMasks;
 pub use regular::{Block, OpenFile};
+pub use secrets::protect;
 pub use stream::Writer;
+pub use watch::{
+    Changes, MissingPaths, WatchError, WatchKey, WatchLimits, WatchListener, WatchOptions, Watcher,
+};
 pub use worker::{WorkerSocket, run_worker};

@@ -79,15 +79,39 @@ pub(crate) fn names_in(
     Ok(names)
 }
 
+/// Takes memory for a listing while it is built, in bytes. Returns false if there is none.
+pub type TakeListingMemory<'a> = &'a mut dyn FnMut(usize) -> bool;
+
+/// The memory of an entry of a listing besides its name, twice: as it was read, and in the result.
+const ENTRY_BYTES: usize = 128;
+
+/// Takes the memory of an entry with a name or path of `len` bytes.
+pub(crate) fn take_entry_memory(
+    take_memory: TakeListingMemory<'_>,
+    len: usize,
+) -> Result<(), FilesError> {
+    match take_memory(2 * len + ENTRY_BYTES) {
+        true => Ok(()),
+        false => Err(FilesError::NoListingMemory),
+    }
+}
+
 /// All entries of a directory, sorted by name. Fails if there are more than `limit`.
 pub(crate) fn sorted_names(
     directory: impl AsFd,
     limit: usize,
     omitted: &HiddenNames,
+    take_memory: TakeListingMemory<'_>,
 ) -> Result<Vec<Name>, FilesError> {
-    let mut names = names_in(directory, limit.saturating_add(1), omitted)?;
-    if names.len() > limit {
-        return Err(FilesError::TooManyEntries { limit });
+    let directory = directory.as_fd();
+    let mut entries = Names::new(directory, omitted)?;
+    let mut names = Vec::new();
+    while let Some(name) = entries.next(directory)? {
+        if names.len() == limit {
+            return Err(FilesError::TooManyEntries { limit });
+        }
+        take_entry_memory(take_memory, name.text.len())?;
+        names.push(name);
     }
     names.sort_unstable_by(|a, b| a.text.cmp(&b.text));
     Ok(names)
@@ -99,14 +123,18 @@ pub(crate) fn first_names(
     directory: impl AsFd,
     limit: usize,
     omitted: &HiddenNames,
+    take_memory: TakeListingMemory<'_>,
 ) -> Result<Vec<Name>, FilesError> {
     let directory = directory.as_fd();
     let mut entries = Names::new(directory, omitted)?;
     let mut first = BTreeMap::new();
     while let Some(Name { text, kind }) = entries.next(directory)? {
+        let len = text.len();
         first.insert(text, kind);
         if first.len() > limit {
             first.pop_last();
+        } else {
+            take_entry_memory(take_memory, len)?;
         }
     }
     let names = first.into_iter();

@@ -9,19 +9,20 @@ use std::path::{Path, PathBuf};
 
 use rustix::fd::{AsFd, AsRawFd as _, OwnedFd};
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, PROC_SUPER_MAGIC, fstatfs, openat, readlinkat, statat,
+    AtFlags, CWD, Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, openat, readlinkat, statat,
 };
 
-use crate::FilesError;
+use crate::{FilesError, secrets};
 
 /// The inode of the root of a procfs.
 const ROOT_INODE: u64 = 1;
 
-/// Passes a newly opened file on, unless it belongs to this process in a procfs.
+/// Passes a newly opened file on, unless it belongs to this process in a procfs, or is a secret of it.
 pub(crate) fn check_not_own(file: OwnedFd) -> Result<OwnedFd, FilesError> {
     if fstatfs(&file)?.f_type == PROC_SUPER_MAGIC && is_own(&file) {
         return Err(FilesError::OwnProcfs);
     }
+    secrets::check(|| fstat(&file))?;
     Ok(file)
 }
 

@@ -7,7 +7,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,10 +20,10 @@ use rustix::io::Errno;
 
 use crate::copy::PERMISSIONS;
 use crate::executor::{Outcome, Sandboxed};
-use crate::regular::{check_size, check_type};
+use crate::regular::{check_type, write_at};
 use crate::resolve::{Identity, file_type, if_exists, open_following};
 use crate::worker::Call;
-use crate::{Files, FilesError};
+use crate::{Files, FilesError, secrets};
 
 /// The mode of a new file before the umask is applied.
 const MODE: Mode = Mode::from_raw_mode(0o666);
@@ -153,14 +152,6 @@ impl StreamWriter {
     }
 }
 
-/// Writes a block into an open file.
-fn write_at(file: &File, offset: u64, bytes: &[u8]) -> Result<(), FilesError> {
-    let end = offset.checked_add(bytes.len() as u64);
-    let end = end.filter(|end| i64::try_from(*end).is_ok());
-    check_size(end.ok_or(Errno::FBIG)?)?;
-    Ok(file.write_all_at(bytes, offset)?)
-}
-
 impl Drop for StreamWriter {
     fn drop(&mut self) {
         if let TempFile::Named(name) = &self.temp {
@@ -181,11 +172,12 @@ fn target(path: &Path) -> Result<PathBuf, FilesError> {
     }
 }
 
-/// The metadata of the existing file, if there is one. Fails if it is not a regular file.
+/// The metadata of the existing file, if there is one. Fails if it is not a regular file, or is a secret.
 fn check_replaceable(directory: impl AsFd, name: &OsStr) -> Result<Option<Stat>, FilesError> {
     let existing = if_exists(statat(directory, name, AtFlags::SYMLINK_NOFOLLOW))?;
     if let Some(stat) = &existing {
         check_type(stat)?;
+        secrets::check(|| Ok(*stat))?;
     }
     Ok(existing)
 }

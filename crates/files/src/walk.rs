@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 use outpost_types::{EntryKind, FsWalkParams, WalkEntry, WalkError, WalkOptions, WalkResult};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, statat};
+use rustix::io::Errno;
 
-use crate::names::{HiddenNames, Name, first_names, target_type};
+use crate::names::{
+    HiddenNames, Name, TakeListingMemory, first_names, take_entry_memory, target_type,
+};
 use crate::path_masks::PathMasks;
 use crate::resolve::{Identity, file_type, open_following};
 use crate::{Files, FilesError, Limits};
 
-/// The error for a name that is not UTF-8.
+/// The reason of the error for a name that is not UTF-8.
 const NOT_UTF8: &str = "file name is not valid UTF-8";
 
 /// The encoded size of an empty response.
@@ -26,6 +29,8 @@ const DIRECTORY_BYTES: usize = r#"{"path":"file://","kind":"directory"},"#.len()
 /// The encoded size of an error without its path and message. Messages have no characters that JSON
 /// escapes.
 const ERROR_BYTES: usize = r#"{"path":"file://","message":""},"#.len();
+/// The encoded size of an empty reason of an error.
+const REASON_BYTES: usize = r#","reason":"""#.len();
 
 fn check(options: &WalkOptions, limits: &Limits) -> Result<(), FilesError> {
     if options.max_directories == 0 || options.max_entries == 0 {
@@ -50,6 +55,7 @@ impl Files {
         &self,
         masks: &PathMasks,
         op: &FsWalkParams,
+        take_memory: TakeListingMemory<'_>,
     ) -> Result<WalkResult, FilesError> {
         let (root, options) = (op.path.as_path(), op.options);
         check(&options, &self.limits)?;
@@ -72,11 +78,16 @@ impl Files {
             directories: 1,
             examined: 0,
             bytes: RESPONSE_BYTES,
+            take_memory,
         };
         while let Some((directory, depth)) = walker.pending.pop_front() {
-            if walker.read(&directory, depth).is_err() {
-                walker.result.truncated = true;
-                break;
+            match walker.read(&directory, depth) {
+                Ok(()) => {}
+                Err(WalkEnd::LimitReached) => {
+                    walker.result.truncated = true;
+                    break;
+                }
+                Err(WalkEnd::NoMemory) => return Err(FilesError::NoListingMemory),
             }
         }
         Ok(walker.result)
@@ -91,10 +102,15 @@ fn entry_bytes(kind: EntryKind) -> usize {
     }
 }
 
-/// A limit ends the walk.
-struct LimitReached;
+/// The reason why a walk ends early.
+enum WalkEnd {
+    /// The result is truncated.
+    LimitReached,
+    /// The walk fails.
+    NoMemory,
+}
 
-struct Walker {
+struct Walker<'a> {
     limits: Limits,
     options: WalkOptions,
     omitted: HiddenNames,
@@ -106,29 +122,31 @@ struct Walker {
     directories: u64,
     examined: u64,
     bytes: usize,
+    take_memory: TakeListingMemory<'a>,
 }
 
-impl Walker {
-    fn read(&mut self, directory: &Path, depth: u64) -> Result<(), LimitReached> {
+impl Walker<'_> {
+    fn read(&mut self, directory: &Path, depth: u64) -> Result<(), WalkEnd> {
         // One name more than will be examined shows that there are more.
         let left = self.options.max_entries - self.examined;
         let count = usize::try_from(left).map_or(usize::MAX, |left| left.saturating_add(1));
         let read = self.open(directory, depth).and_then(|open| {
-            let names = first_names(&open, count, &self.omitted)?;
+            let names = first_names(&open, count, &self.omitted, self.take_memory)?;
             Ok((open, names))
         });
         let (open, names) = match read {
             Ok(read) => read,
-            Err(error) => return self.report(directory.to_owned(), error.to_string()),
+            Err(FilesError::NoListingMemory) => return Err(WalkEnd::NoMemory),
+            Err(error) => return self.report(directory.to_owned(), &error, None),
         };
         for name in names {
             if self.examined == self.options.max_entries {
-                return Err(LimitReached);
+                return Err(WalkEnd::LimitReached);
             }
             self.examined += 1;
             if name.text.to_str().is_none() {
                 let readable = directory.join(name.text.to_string_lossy().as_ref());
-                self.report(readable, NOT_UTF8.to_owned())?;
+                self.report(readable, &Errno::NOENT.into(), Some(NOT_UTF8))?;
                 continue;
             }
             let Some(kind) = self.kind_of(&open, &name) else {
@@ -189,21 +207,32 @@ impl Walker {
         self.pending.push_back((path, depth));
     }
 
-    fn report(&mut self, path: PathBuf, message: String) -> Result<(), LimitReached> {
-        self.count_bytes(&path, ERROR_BYTES + message.len())?;
-        self.result.errors.push(WalkError { path, message });
+    fn report(
+        &mut self,
+        path: PathBuf,
+        error: &FilesError,
+        reason: Option<&str>,
+    ) -> Result<(), WalkEnd> {
+        let message = error.to_string();
+        let texts = message.len() + reason.map_or(0, |reason| REASON_BYTES + reason.len());
+        self.count_bytes(&path, ERROR_BYTES + texts)?;
+        self.result.errors.push(WalkError {
+            path,
+            message,
+            reason: reason.map(ToOwned::to_owned),
+        });
         Ok(())
     }
 
     /// Adds the encoded size of a path as a URI and `others` to the size of the result.
-    fn count_bytes(&mut self, path: &Path, others: usize) -> Result<(), LimitReached> {
+    fn count_bytes(&mut self, path: &Path, others: usize) -> Result<(), WalkEnd> {
         let plain = |byte: &&u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(byte);
         let bytes = path.as_os_str().as_bytes();
         let escaped = bytes.len() - bytes.iter().filter(plain).count();
         self.bytes += bytes.len() + 2 * escaped + others;
         if self.bytes > self.limits.walk_bytes {
-            return Err(LimitReached);
+            return Err(WalkEnd::LimitReached);
         }
-        Ok(())
+        take_entry_memory(self.take_memory, bytes.len()).map_err(|_| WalkEnd::NoMemory)
     }
 }

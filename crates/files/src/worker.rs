@@ -27,12 +27,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::executor::{Outcome, execute};
+use crate::names::TakeListingMemory;
 use crate::stream::StreamWriter;
 use crate::{Files, FilesError, PathMasks};
 
 /// The version of the messages. A new member of an operation needs a new one: a server whose binary was
 /// replaced would otherwise get the permissive default of the wire for a member that is missing.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// A call to the worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +58,8 @@ pub(crate) enum OpenMode {
     Read,
     /// Creates the file if it does not exist.
     Write,
+    /// As `Write`, and truncates the file.
+    Replace,
 }
 
 /// The response to a successful call. `R` is the reply, whose type depends on the call.
@@ -109,7 +112,7 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 pub fn run_worker(socket: OwnedFd, is_placeholder: fn(&Path) -> bool) {
     let socket = WorkerSocket::worker(socket);
     let mut stream = None;
-    while let Ok(Some(message)) = socket.receive() {
+    while let Ok(Some(message)) = socket.receive(&mut |_| true) {
         let Some((files, masks, call)) = decode::<(Files, PathMasks, Call)>(&message.bytes) else {
             return;
         };
@@ -148,7 +151,7 @@ fn handle(
             writer.commit()?;
             Ok(Outcome::Reply(FileReply::Done(Empty {})))
         }
-        call => execute(files, masks, call),
+        call => execute(files, masks, call, &mut |_| true),
     }
 }
 
@@ -223,8 +226,12 @@ impl WorkerSocket {
         Ok(())
     }
 
-    /// Waits for a message; none if the other end is closed.
-    pub(crate) fn receive(&self) -> io::Result<Option<Message>> {
+    /// Waits for a message; none if the other end is closed. Takes the memory of its length first,
+    /// and fails if there is none.
+    pub(crate) fn receive(
+        &self,
+        take_memory: TakeListingMemory<'_>,
+    ) -> io::Result<Option<Message>> {
         let mut length = [0; 8];
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -246,14 +253,17 @@ impl WorkerSocket {
         });
         let file = files.next().and_then(|mut files| files.next());
         let length = usize::try_from(u64::from_le_bytes(length)).unwrap_or(usize::MAX);
+        if length > MAX_MESSAGE_BYTES {
+            return Err(Errno::MSGSIZE.into());
+        }
+        if !take_memory(length) {
+            return Err(Errno::NOMEM.into());
+        }
         let bytes = self.receive_bytes(length)?;
         Ok(Some(Message { bytes, file }))
     }
 
     fn receive_bytes(&self, length: usize) -> io::Result<Vec<u8>> {
-        if length > MAX_MESSAGE_BYTES {
-            return Err(Errno::MSGSIZE.into());
-        }
         let mut bytes = Vec::new();
         let reserved = bytes.try_reserve_exact(length);
         reserved.map_err(|_| io::Error::from(Errno::NOMEM))?;
@@ -343,6 +353,7 @@ mod tests {
         calls.extend([
             open(OpenMode::Read),
             open(OpenMode::Write),
+            open(OpenMode::Replace),
             Call::CreateStream { path: path.clone() },
             Call::Commit,
         ]);
@@ -402,6 +413,7 @@ mod tests {
             errors: vec![WalkError {
                 path: "/c".into(),
                 message: "no".into(),
+                reason: Some("why".into()),
             }],
             truncated: true,
         };
@@ -442,7 +454,14 @@ mod tests {
         let errors = [
             FilesError::from(Errno::ROFS),
             FilesError::SymbolicLink,
-            FilesError::NotRegularFile,
+            FilesError::NotRegularFile { path: None },
+            FilesError::NotRegularFile {
+                path: Some(PathUri::from_path(Path::new(OsStr::from_bytes(
+                    b"/caf\xe9",
+                )))),
+            },
+            FilesError::WriteLength { limit: 5 },
+            FilesError::WriteRange,
             FilesError::FileTooLarge { limit: 1 },
             FilesError::BlockLength { limit: 2 },
             FilesError::TooManyEntries { limit: 3 },

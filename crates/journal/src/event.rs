@@ -1,6 +1,7 @@
 //! Events of a process.
 
 use bytes::Bytes;
+use outpost_types::{EndedBy, ResourceUsage};
 
 use crate::{Seq, Stream};
 
@@ -16,12 +17,16 @@ pub struct Chunk {
 }
 
 /// The exit status of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exit {
     /// The exit code: 128 + N for signal N, -1 if it is unknown.
     pub code: i32,
     /// Whether the output shows that the sandbox denied something.
     pub sandbox_denied: bool,
+    /// The cause of its end, if the executor tells.
+    pub ended_by: Option<EndedBy>,
+    /// The resources that it has used, if the executor tells.
+    pub usage: Option<ResourceUsage>,
 }
 
 /// The way in which the streams of a process ended.

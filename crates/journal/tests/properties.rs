@@ -115,7 +115,7 @@ proptest! {
                 }
                 Operation::Exit(code) => {
                     if model.exited || model.closed { continue; }
-                    let exit = Exit { code, sandbox_denied: code % 2 == 0 };
+                    let exit = Exit { code, sandbox_denied: code % 2 == 0, ..Exit::default() };
                     journal.exited(exit);
                     let seq = model.next();
                     model.events.push(Event::Exited { seq, exit });
@@ -295,6 +295,7 @@ fn exit_keeps_its_position_among_late_output() {
     journal.exited(Exit {
         code: 3,
         sandbox_denied: false,
+        ..Exit::default()
     });
     journal.output(Stream::Stdout, Bytes::from_static(b"late"));
     journal.close(StreamEnd::Whole);
@@ -322,6 +323,7 @@ fn reader_waits_only_without_news() {
     journal.exited(Exit {
         code: 0,
         sandbox_denied: false,
+        ..Exit::default()
     });
     assert!(journal.has_unseen_for(Seq(1)), "an exit not yet seen");
     assert!(!journal.has_unseen_for(Seq(2)), "an exit already seen");

@@ -18,6 +18,8 @@ fn numbers(journal: &Journal, cursor: u64) -> Vec<(u64, &'static str)> {
 const EXIT: Exit = Exit {
     code: 3,
     sandbox_denied: false,
+    ended_by: None,
+    usage: None,
 };
 
 #[test]

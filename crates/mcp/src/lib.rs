@@ -36,7 +36,7 @@
 //! has a task that opens a session, waits for its end and opens the next one, as the
 //! restart policy allows. The status of a server is a watch channel, on which calls wait.
 //!
-//! - [`LineSplitter`], [`FilteredLine`], `id_scanner`: bounded lines and messages (pure)
+//! - [`LineSplitter`], [`FilteredLine`]: bounded lines and messages (pure)
 //! - `discovery`: the timeout of the MCP version negotiation (pure)
 //! - `restart_policy`: when a server is restarted (pure)
 //! - [`config`]: the configuration of a server
@@ -50,7 +50,6 @@ mod diagnostics;
 mod discovery;
 mod error;
 mod executors;
-mod id_scanner;
 mod limits;
 mod lines;
 mod restart_policy;

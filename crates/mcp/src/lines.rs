@@ -4,10 +4,9 @@
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
+use outpost_types::IdScanner;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use serde_json::{Value, json};
-
-use crate::id_scanner::IdScanner;
 
 /// Splits a byte stream, received in chunks, into lines of bounded length.
 #[derive(Debug)]

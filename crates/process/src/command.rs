@@ -1,6 +1,8 @@
 //! The description of a program to start.
 
-use outpost_types::TerminalSize;
+#[cfg(doc)]
+use crate::Rlimits;
+use outpost_types::{ResourceLimits, TerminalSize};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -20,12 +22,20 @@ pub struct Command {
     pub env: Vec<(OsString, OsString)>,
     /// Pipes or a terminal.
     pub stdio: Stdio,
+    /// Limits on its resources and those of its descendants. If it is a wrapper, only those that a
+    /// cgroup enforces are set here: the wrapper sets the others for the program, as [`Rlimits`].
+    pub limits: ResourceLimits,
+    /// Descriptors that it gets, from [`FIRST_PASSED_FD`] on. At most [`MAX_PASSED_FDS`].
+    pub passed: Vec<Arc<OwnedFd>>,
     /// Set if the program only wraps another program.
     pub wrapper: Option<Wrapper>,
 }
 
-/// The maximum number of [`Wrapper::passed`] descriptors.
-pub const MAX_PASSED_FDS: usize = 3;
+/// The number of the first of [`Command::passed`] in the program.
+pub const FIRST_PASSED_FD: i32 = 3;
+
+/// The maximum number of [`Command::passed`] descriptors.
+pub const MAX_PASSED_FDS: usize = 11;
 
 /// Options for a program that wraps another one, as bubblewrap wraps a sandboxed program.
 ///
@@ -34,10 +44,8 @@ pub const MAX_PASSED_FDS: usize = 3;
 /// cannot be reached.
 #[derive(Clone, Debug)]
 pub struct Wrapper {
-    /// Descriptors passed to the wrapper, from descriptor 3 on. At most [`MAX_PASSED_FDS`].
-    pub passed: Vec<Arc<OwnedFd>>,
     /// The wrapper's own stdio. If set, the wrapped program's streams are passed after
-    /// [`Wrapper::passed`], because the wrapper may outlive it and would otherwise hold the pipes
+    /// [`Command::passed`], because the wrapper may outlive it and would otherwise hold the pipes
     /// open.
     pub own: Option<WrapperStdio>,
 }

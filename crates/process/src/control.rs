@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal as OsSignal, WaitIdOptions, kill_process, kill_process_group};
 
-use crate::exit::{Exit, ExitSource};
+use crate::exit::{ExitSource, ExitStatus};
 use crate::terminal::{self, NoTerminal};
-use crate::tree::Tree;
+use crate::tree::{Tree, TreeUsage};
 
 /// Sends signals, resizes the terminal and kills the process tree of one child. The last clone to be
 /// dropped releases the tree.
@@ -85,6 +85,23 @@ impl Control {
         }
     }
 
+    /// Whether the child runs beside the process that it wraps.
+    pub fn is_wrapper(&self) -> bool {
+        let wrapped = self.0.wrapped_pid.get();
+        wrapped.is_some_and(|wrapped| *wrapped != self.0.pid)
+    }
+
+    /// The usage of the whole tree, if it is measured.
+    pub(crate) fn tree_usage(&self) -> Option<TreeUsage> {
+        self.0.tree.usage()
+    }
+
+    /// Whether the kernel is known to have killed a process of the tree because there was not enough
+    /// memory. Only if the child has limits that a cgroup enforces.
+    pub fn is_oom_killed(&self) -> bool {
+        self.0.tree.is_oom_killed()
+    }
+
     /// The disposition of a signal in the child, or in the process it wraps. Returns the default for
     /// a child that was reaped.
     pub fn disposition(&self, signal: Signal) -> Disposition {
@@ -137,15 +154,15 @@ impl Control {
     }
 
     /// Releases the pid if the child has exited, and returns its status. `source` must be the child's.
-    pub(crate) fn reap(&self, source: &ExitSource) -> Option<Exit> {
+    pub(crate) fn reap(&self, source: &ExitSource) -> Option<ExitStatus> {
         let mut reaped = self.0.reaped.lock();
         if *reaped {
-            return Some(Exit::Lost);
+            return Some(ExitStatus::LOST);
         }
-        let exit = source.status(WaitIdOptions::empty())?;
+        let status = source.status(WaitIdOptions::empty())?;
         *reaped = true;
         self.0.tree.reap_leader(self.0.pid);
-        Some(exit)
+        Some(status)
     }
 }
 

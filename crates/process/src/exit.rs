@@ -3,14 +3,17 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
+use outpost_types::ResourceUsage;
 use rustix::io::Errno;
-use rustix::process::{WaitId, WaitIdOptions, WaitIdStatus};
+use rustix::process::WaitIdOptions;
 use serde::{Deserialize, Serialize};
 use tokio::io::unix::AsyncFd;
 
 use crate::control::Control;
 use crate::spawn_queue::{SpawnQueue, UnwatchedChild};
 use crate::subreaper::ReaperHandle;
+use crate::sys::waitid::{WaitFor, waitid};
+use crate::tree::CpuTime;
 
 /// The exit status of a child.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,12 +35,29 @@ impl Exit {
             Exit::Lost => -1,
         }
     }
+}
 
-    fn from_status(status: &WaitIdStatus) -> Self {
-        let code = status.exit_status().map(Exit::Code);
-        let signal = || status.terminating_signal().map(Exit::Signal);
-        code.or_else(signal).unwrap_or(Exit::Lost)
-    }
+/// The resources that a process and its descendants have used, as far as they were waited for.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Rusage {
+    pub(crate) user_us: u64,
+    pub(crate) system_us: u64,
+    pub(crate) max_rss_kib: u64,
+}
+
+/// The exit of a child with its usage.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ExitStatus {
+    pub(crate) exit: Exit,
+    /// `None` if it was lost.
+    pub(crate) usage: Option<Rusage>,
+}
+
+impl ExitStatus {
+    pub(crate) const LOST: Self = Self {
+        exit: Exit::Lost,
+        usage: None,
+    };
 }
 
 /// Waits for the exit of one child and reaps it. If dropped early the child keeps running, and a
@@ -47,7 +67,7 @@ pub struct ExitWatch {
     control: Control,
     /// `None` once the child is reaped.
     source: Option<AsyncFd<ExitSource>>,
-    exit: Option<Exit>,
+    status: Option<ExitStatus>,
     /// Takes the child if this is dropped early.
     queue: Arc<SpawnQueue>,
 }
@@ -61,7 +81,7 @@ impl ExitWatch {
         Self {
             control,
             source: Some(source),
-            exit: None,
+            status: None,
             queue,
         }
     }
@@ -69,25 +89,50 @@ impl ExitWatch {
     /// Resolves once the child has exited. It stays a zombie, so that its pid and process group id
     /// are not reused, until [`ExitWatch::reap`]. Cancel safe.
     pub async fn wait(&mut self) -> Exit {
-        if let Some(exit) = self.exit {
-            return exit;
+        if let Some(status) = self.status {
+            return status.exit;
         }
-        let exit = match &self.source {
+        let status = match &self.source {
             Some(source) => wait_for_exit(source).await,
-            None => Exit::Lost,
+            None => ExitStatus::LOST,
         };
-        self.exit = Some(exit);
-        exit
+        self.status = Some(status);
+        status.exit
+    }
+
+    /// The resources that the child has used, once [`ExitWatch::wait`] has resolved. `None` if that is
+    /// unknown. Includes all descendants if it has limits that a cgroup enforces or is a wrapper, as long
+    /// as the tree is not released; otherwise those that their parents have waited for.
+    pub fn usage(&self) -> Option<ResourceUsage> {
+        let own = self.status.and_then(|status| status.usage);
+        // A wrapper's own usage says nothing about the program.
+        let own = own.filter(|_| !self.control.is_wrapper());
+        let tree = self.control.tree_usage();
+        let cpu = match (&tree, own) {
+            (Some(tree), _) => tree.cpu,
+            (None, Some(own)) => CpuTime {
+                user: own.user_us,
+                system: own.system_us,
+            },
+            (None, None) => return None,
+        };
+        Some(ResourceUsage {
+            cpu_ms: (cpu.user + cpu.system) / 1000,
+            user_ms: cpu.user / 1000,
+            system_ms: cpu.system / 1000,
+            max_rss_bytes: own.map(|own| own.max_rss_kib * 1024),
+            peak_memory_bytes: tree.and_then(|tree| tree.peak_memory_bytes),
+        })
     }
 
     /// Reaps the child: from now on no signal is sent to its pid or process group. Does nothing while
     /// the child runs.
     pub fn reap(&mut self) {
         let Some(source) = &self.source else { return };
-        let Some(exit) = self.control.reap(source.get_ref()) else {
+        let Some(status) = self.control.reap(source.get_ref()) else {
             return;
         };
-        self.exit.get_or_insert(exit);
+        self.status.get_or_insert(status);
         self.source = None;
     }
 }
@@ -104,16 +149,16 @@ impl Drop for ExitWatch {
     }
 }
 
-async fn wait_for_exit(source: &AsyncFd<ExitSource>) -> Exit {
+async fn wait_for_exit(source: &AsyncFd<ExitSource>) -> ExitStatus {
     loop {
         let Ok(mut ready) = source.readable().await else {
             // The runtime is shutting down, and all tasks with it.
-            return Exit::Lost;
+            return ExitStatus::LOST;
         };
         match source.get_ref().status(WaitIdOptions::NOWAIT) {
-            Some(exit) => {
+            Some(status) => {
                 ready.retain_ready();
-                return exit;
+                return status;
             }
             None => ready.clear_ready(),
         }
@@ -132,9 +177,9 @@ pub(crate) enum ExitSource {
 impl ExitSource {
     /// Returns the status, or `None` while the child runs. A direct child is reaped unless the options
     /// include [`WaitIdOptions::NOWAIT`]; a subreaper reaps only on request.
-    pub(crate) fn status(&self, options: WaitIdOptions) -> Option<Exit> {
+    pub(crate) fn status(&self, options: WaitIdOptions) -> Option<ExitStatus> {
         match self {
-            ExitSource::Pidfd(pidfd) => wait_pidfd(pidfd, WaitIdOptions::NOHANG | options),
+            ExitSource::Pidfd(pidfd) => wait_status(pidfd, WaitIdOptions::NOHANG | options),
             ExitSource::Subreaper(reaper) => reaper.exit_status(),
         }
     }
@@ -152,13 +197,25 @@ impl AsRawFd for ExitSource {
 /// Waits for a child and reaps it. With [`WaitIdOptions::NOWAIT`] it stays a zombie; with
 /// [`WaitIdOptions::NOHANG`] this does not block, and returns `None` while the child runs.
 pub(crate) fn wait_pidfd(pidfd: impl AsFd, options: WaitIdOptions) -> Option<Exit> {
-    let child = WaitId::PidFd(pidfd.as_fd());
+    wait_status(pidfd, options).map(|status| status.exit)
+}
+
+/// Like [`wait_pidfd`], with the usage.
+fn wait_status(pidfd: impl AsFd, options: WaitIdOptions) -> Option<ExitStatus> {
     loop {
-        match rustix::process::waitid(child.clone(), WaitIdOptions::EXITED | options) {
-            Ok(status) => return status.as_ref().map(Exit::from_status),
+        match waitid(
+            WaitFor::Pidfd(pidfd.as_fd()),
+            WaitIdOptions::EXITED | options,
+        ) {
+            Ok(waited) => {
+                return waited.map(|waited| ExitStatus {
+                    exit: waited.exit.unwrap_or(Exit::Lost),
+                    usage: Some(waited.usage),
+                });
+            }
             Err(Errno::INTR) => {}
             // Another part of the program reaped it, or the kernel did because SIGCHLD is ignored.
-            Err(_) => return Some(Exit::Lost),
+            Err(_) => return Some(ExitStatus::LOST),
         }
     }
 }

@@ -29,6 +29,10 @@ use crate::tree::{NewTree, Tree};
 /// Far more than a start needs, even in an unoptimized build.
 const STACK_SIZE: usize = 256 * 1024;
 
+/// How often a start is tried with another subreaper. The first one may have been killed since it was
+/// requested, and the next one may be requested from a factory that is being killed.
+const START_RETRIES: usize = 2;
+
 /// Starts a thread that serves `queue` until it is closed.
 pub(crate) fn start_thread(
     number: usize,
@@ -103,7 +107,8 @@ impl SpawnWorker {
         let (ours, theirs) = opened.map_err(|error| prepared.failed(kind, error))?;
         let context = Arc::clone(&self.context);
         let fds = prepared.child_fds(theirs.streams(context.null()), context.null());
-        let started = match self.spare.take() {
+        let is_limited = prepared.limits.needs_cgroup();
+        let started = match self.spare.take_if(|_| !is_limited) {
             Some(spare) => match self.start_in(spare, prepared, progress, &fds) {
                 // Another process removed the cgroup after it was created.
                 Err(error) if error.is_tree_removed() => None,
@@ -134,6 +139,10 @@ impl SpawnWorker {
     ) -> Result<Running, SpawnError> {
         match tree {
             NewTree::Direct(tree, cgroup) => {
+                if prepared.is_wrapper() {
+                    // A wrapper need not wait for what it wraps, and then its usage is not known.
+                    tree.measure();
+                }
                 let (pid, pidfd) = self.clone_child(prepared, &progress.child, fds, cgroup)?;
                 Ok((pid, tree, ExitSource::Pidfd(pidfd)))
             }
@@ -171,20 +180,19 @@ impl SpawnWorker {
         let request = request.ok_or_else(|| prepared.child_failed(Stage::Execute, libc::E2BIG))?;
         let canceled = || prepared.child_failed(Stage::Clone, libc::ECANCELED);
         let mut reaper = Arc::new(reaper);
-        if !progress.via_reaper(&reaper) {
-            return Err(canceled());
-        }
-        let mut result = reaper.start(&request, fds, None);
-        if let Err(StartFailure::NotDelivered(_)) = result {
-            // The spare subreaper was killed in the meantime, or could not be forked then.
-            if let NewTree::ViaSubreaper(another) = self.create_tree(prepared)? {
-                reaper = Arc::new(another);
-            }
+        let mut retries = 0..START_RETRIES;
+        let result = loop {
             if !progress.via_reaper(&reaper) {
                 return Err(canceled());
             }
-            result = reaper.start(&request, fds, None);
-        }
+            let result = reaper.start(&request, fds, None);
+            if !matches!(result, Err(StartFailure::NotDelivered(_))) || retries.next().is_none() {
+                break result;
+            }
+            if let NewTree::ViaSubreaper(another) = self.create_tree(prepared)? {
+                reaper = Arc::new(another);
+            }
+        };
         match result {
             Ok(pid) => {
                 let tree = Tree::Subreaper(SubreaperTree::new(pid, Arc::clone(&reaper)));
@@ -195,6 +203,8 @@ impl SpawnWorker {
                 Err(prepared.child_failed(Stage::Clone, errno))
             }
             Err(StartFailure::NotDelivered(None) | StartFailure::ReaperDied) => {
+                // The program may have killed it before the start was reported.
+                reaper.kill_orphans();
                 Err(prepared.failed(SpawnErrorKind::Tree, Cause::ReaperDied))
             }
         }
@@ -208,7 +218,12 @@ impl SpawnWorker {
     }
 
     fn create_tree(&self, prepared: &Prepared) -> Result<NewTree, SpawnError> {
-        let tree = self.context.trees.create();
+        let trees = &self.context.trees;
+        if prepared.limits.needs_cgroup() {
+            let tree = trees.create_limited(&prepared.limits);
+            return tree.map_err(|error| prepared.failed(SpawnErrorKind::Limits, error));
+        }
+        let tree = trees.create();
         tree.map_err(|error| prepared.failed(SpawnErrorKind::Tree, error))
     }
 }
@@ -236,6 +251,8 @@ mod tests {
             cwd: "/".into(),
             env: Vec::new(),
             stdio: Stdio::Pipes { stdin: false },
+            limits: outpost_types::ResourceLimits::default(),
+            passed: Vec::new(),
             wrapper: None,
         });
         prepared.expect("the command is valid")

@@ -24,6 +24,10 @@
 //! The child sees the same environment either way, except that its parent and its session are the
 //! subreaper's: without a PTY of its own it has no controlling terminal, even if the server has one.
 //!
+//! **Limits.** Those of one process are set by the child itself before `execve` (`rlimits`). Those of
+//! the whole tree are set in its cgroup before the clone, in a directory with the controllers
+//! (`tree::controllers`).
+//!
 //! **Running.** The parent's ends of pipes and PTYs are non-blocking and registered with the tokio
 //! runtime of the task that awaits the spawn. [`Output::read`] holds no buffer between calls, so a
 //! silent process costs no memory here. Nothing is read ahead: a reader that stops reading applies
@@ -55,9 +59,11 @@ mod error;
 mod exit;
 mod input;
 mod launch;
+mod memory_limit;
 mod output;
 mod prepared;
 mod program;
+mod rlimits;
 mod spawn_queue;
 mod spawner;
 mod start_progress;
@@ -67,17 +73,19 @@ mod terminal;
 mod tree;
 
 pub use child::Child;
-pub use command::{Command, MAX_PASSED_FDS, Stdio, Wrapper, WrapperStdio};
+pub use command::{Command, FIRST_PASSED_FD, MAX_PASSED_FDS, Stdio, Wrapper, WrapperStdio};
 pub use control::{Control, Disposition};
 pub use error::{SpawnError, SpawnErrorKind};
 pub use exit::{Exit, ExitWatch};
 pub use input::Input;
-pub use outpost_types::{Signal, Stream, TerminalSize, TreeKind};
+pub use memory_limit::memory_limit;
+pub use outpost_types::{ResourceLimits, Signal, Stream, TerminalSize, TreeKind};
 pub use output::{Output, ReadOutcome};
 pub use prepared::ExecStrings;
+pub use rlimits::Rlimits;
 pub use spawner::{Spawner, SpawnerOptions};
 pub use subreaper::ReaperCommand;
-pub use sys::memory::trim_heap;
+pub use sys::memory::{adapt_heap_to_limits, trim_heap};
 pub use sys::register::ReadableFd;
 pub use sys::signal_reset::{
     is_sigint_ignored, is_sigtstp_ignored, restore_sigchld, restore_sigint, stop_by_sigtstp,

@@ -1,12 +1,16 @@
 //! Validates a command and prepares it for `execve`.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use outpost_types::ResourceLimits;
 
 use crate::command::{Command, MAX_PASSED_FDS, Stdio, Wrapper};
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
 use crate::program::{HasNul, Program, Strings};
+use crate::rlimits::Rlimits;
 use crate::sys::child_setup::{SessionMode, Stage};
 
 /// Searched if the child has no `PATH`. Unlike `confstr(_CS_PATH)`, which is `/bin:/usr/bin`, it includes
@@ -22,7 +26,10 @@ pub(crate) struct Prepared {
     pub(crate) directory: OsString,
     pub(crate) program: Program,
     pub(crate) stdio: Stdio,
-    /// Dropped when the child has its copies of the descriptors.
+    /// A cgroup enforces those that need one.
+    pub(crate) limits: ResourceLimits,
+    /// Dropped when the child has its copies.
+    passed: Vec<Arc<OwnedFd>>,
     wrapper: Option<Wrapper>,
 }
 
@@ -55,6 +62,10 @@ impl Command {
 }
 
 impl Prepared {
+    pub(crate) fn is_wrapper(&self) -> bool {
+        self.wrapper.is_some()
+    }
+
     /// Returns the child's descriptors, from 0 on. `streams` are those of the wrapped program if there
     /// is a wrapper.
     pub(crate) fn child_fds<'a>(
@@ -62,13 +73,10 @@ impl Prepared {
         streams: [BorrowedFd<'a>; 3],
         null: BorrowedFd<'a>,
     ) -> Vec<BorrowedFd<'a>> {
-        let Some(wrapper) = &self.wrapper else {
-            return streams.into();
-        };
-        let passed = wrapper.passed.iter().map(|one| one.as_fd());
-        match &wrapper.own {
-            None => streams.into_iter().chain(passed).collect(),
-            Some(own) => {
+        let passed = self.passed.iter().map(|one| one.as_fd());
+        match &self.wrapper {
+            None | Some(Wrapper { own: None }) => streams.into_iter().chain(passed).collect(),
+            Some(Wrapper { own: Some(own) }) => {
                 let held = own.held.as_ref().map_or(null, |held| held.as_fd());
                 let own = [held, null, own.stderr.as_fd()];
                 own.into_iter().chain(passed).chain(streams).collect()
@@ -99,9 +107,7 @@ impl Prepared {
             let kind = SpawnErrorKind::Arguments;
             return Err(SpawnError::new(kind, "", Cause::NoProgram));
         };
-        if let Some(wrapper) = &command.wrapper
-            && wrapper.passed.len() > MAX_PASSED_FDS
-        {
+        if command.passed.len() > MAX_PASSED_FDS {
             let kind = SpawnErrorKind::Descriptors;
             return Err(SpawnError::new(kind, program, Cause::Os(libc::EMFILE)));
         }
@@ -149,9 +155,11 @@ impl Prepared {
                 cwd,
                 session_mode,
                 ignore_signals: command.wrapper.is_some(),
-                open_files: None,
+                rlimits: Rlimits::default(),
             },
             stdio: command.stdio,
+            limits: command.limits,
+            passed: command.passed,
             wrapper: command.wrapper,
         })
     }
@@ -187,6 +195,8 @@ mod tests {
             cwd: cwd.into(),
             env: env.iter().map(pair).collect(),
             stdio: Stdio::Pipes { stdin: false },
+            limits: ResourceLimits::default(),
+            passed: Vec::new(),
             wrapper: None,
         }
     }

@@ -6,6 +6,7 @@ use std::{io, ptr};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::rlimits::Rlimits;
 use crate::sys::child_setup::SessionMode;
 
 /// A program and how a child executes it. Also the message that makes a subreaper start it.
@@ -20,8 +21,8 @@ pub(crate) struct Program {
     pub(crate) session_mode: SessionMode,
     /// Whether it starts with all signals ignored, except SIGCHLD.
     pub(crate) ignore_signals: bool,
-    /// The soft and hard limit on open files, instead of the parent's.
-    pub(crate) open_files: Option<(u64, u64)>,
+    /// Limits instead of the parent's.
+    pub(crate) rlimits: Rlimits,
 }
 
 /// Consecutive NUL-terminated strings. Pointers are created only for the clone, so that the value can be

@@ -1,12 +1,13 @@
 //! The handle that starts programs.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use outpost_types::{EndedProcess, TreeKind};
+use outpost_types::{EndedProcess, LimitName, TreeKind};
 use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::WaitIdOptions;
@@ -18,6 +19,7 @@ use crate::error::{Cause, SpawnError, SpawnErrorKind};
 use crate::exit::{self, Exit};
 use crate::launch;
 use crate::prepared::Prepared;
+use crate::rlimits::Rlimits;
 use crate::spawn_queue::{Job, SLOW_AFTER, SpawnQueue, THREADS};
 use crate::start_progress::{AbandonOnDrop, StartProgress};
 use crate::subreaper::ReaperCommand;
@@ -37,6 +39,14 @@ pub struct SpawnerOptions {
     /// The soft and hard limit on open files for children; `None` to inherit the server's. For a
     /// server that has raised its own soft limit and restores the original for children.
     pub child_open_files: Option<(u64, u64)>,
+    /// Whether this process may be moved to a cgroup below its own, if that one is delegated to it. The
+    /// kernel requires it for limits on the children's memory.
+    pub moves_own_cgroup: bool,
+    /// Whether this process may become a child subreaper (`PR_SET_CHILD_SUBREAPER`) for trees with
+    /// subreapers. Then no process escapes that kills its subreaper and the factory: this process inherits
+    /// and kills it. Only for programs with one spawner whose other children stay in their session and
+    /// leave no orphans that should run on.
+    pub adopts_orphans: bool,
     /// How long a start may take before it is given up, because the file system of the program or of
     /// the working directory does not answer.
     pub start_timeout: Duration,
@@ -48,6 +58,8 @@ impl Default for SpawnerOptions {
             trees: TreeChoice::default(),
             subreaper: None,
             child_open_files: None,
+            moves_own_cgroup: false,
+            adopts_orphans: false,
             start_timeout: Duration::from_secs(20),
         }
     }
@@ -96,11 +108,12 @@ impl Spawner {
     /// # Panics
     /// Outside a tokio runtime with I/O and time enabled.
     pub async fn spawn(&self, command: Command) -> Result<Child, SpawnError> {
-        let is_wrapper = command.wrapper.is_some();
         let mut prepared = Prepared::new(command)?;
         // A wrapper passes descriptors to the server, which the kernel refuses to a process with a lower
-        // limit than the number in flight. It sets the limit of the wrapped program itself.
-        prepared.program.open_files = self.0.context.open_files.filter(|_| !is_wrapper);
+        // limit than the number in flight. It sets the limits of the wrapped program itself.
+        if !prepared.is_wrapper() {
+            prepared.program.rlimits = Rlimits::new(&prepared.limits, self.0.context.open_files);
+        }
         let name = prepared.name.clone();
         let directory = prepared.directory.clone();
         let progress = Arc::new(StartProgress::new());
@@ -161,6 +174,21 @@ impl Spawner {
     /// The kind of process tree in use.
     pub fn tree_kind(&self) -> TreeKind {
         self.0.context.trees.kind()
+    }
+
+    /// Whether processes of this spawner are, or were, in the cgroup with this id. Always `false` if its
+    /// trees are no cgroups. Blocks on the cgroup file system.
+    ///
+    /// # Errors
+    /// If the cgroups cannot be listed.
+    pub fn owns_cgroup(&self, id: u64) -> io::Result<bool> {
+        self.0.context.trees.owns_cgroup(id)
+    }
+
+    /// The limits that cannot be enforced for children, with the reason and the remedy. Blocks shortly
+    /// when it is first called, because it tries to enable the controllers.
+    pub fn unenforceable_limits(&self) -> BTreeMap<LimitName, String> {
+        self.0.context.trees.unenforceable_limits()
     }
 
     /// The processes that servers in the same cgroup left when they were killed, and that this spawner
@@ -235,8 +263,7 @@ impl SpawnContext {
             close_mode: detect_close_mode(legacy_clone)?,
             signal_reset: SignalReset::detect(legacy_clone)?,
         };
-        let subreaper = options.subreaper.as_ref();
-        let (trees, ended_at_start) = TreeFactory::open(options.trees, subreaper, clone_mode)?;
+        let (trees, ended_at_start) = TreeFactory::open(options, clone_mode)?;
         Ok(Self {
             null: rustix::fs::open("/dev/null", flags, Mode::empty())?,
             open_files: options.child_open_files,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[expect(dead_code, reason = "these tests need only a part of it")]
 mod support;
 
-use outpost_process::{Exit, SpawnErrorKind, Spawner, SpawnerOptions, TreeChoice};
+use outpost_process::{Exit, SpawnErrorKind, Spawner, SpawnerOptions, TreeChoice, TreeKind};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::*;
 
@@ -59,6 +59,7 @@ async fn exhaustion_fails_only_the_start() {
     descriptors_run_out(TreeChoice::Auto).await;
     descriptors_run_out(TreeChoice::Subreaper).await;
     processes_run_out().await;
+    owner_of_a_cgroup_is_unknown_without_descriptors();
 }
 
 async fn descriptors_run_out(trees: TreeChoice) {
@@ -101,6 +102,20 @@ async fn descriptors_run_out(trees: TreeChoice) {
         let finished = run(&spawner, command(&["true"], stdio)).await;
         assert_eq!(finished.exit, Exit::Code(0), "afterwards all is well");
     }
+}
+
+fn owner_of_a_cgroup_is_unknown_without_descriptors() {
+    let spawner = spawner();
+    if spawner.tree_kind() != TreeKind::Cgroup {
+        return;
+    }
+    let taken = LoweredLimit::all_but(Resource::Nofile, open() + 100);
+    let filled = fill(0);
+    let owned = spawner.owns_cgroup(1);
+    drop(filled);
+    drop(taken);
+    let error = owned.expect_err("the cgroups can't be listed");
+    assert_eq!(error.raw_os_error(), Some(24), "{error}");
 }
 
 async fn processes_run_out() {

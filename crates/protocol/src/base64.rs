@@ -42,26 +42,34 @@ pub fn decode(text: &[u8]) -> Result<Vec<u8>, InvalidBase64> {
     Ok(bytes)
 }
 
-/// The reason why a text can't be decoded.
+/// The reason why a text can't be decoded. The texts are those of released servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBase64 {
     /// A byte that is not in the alphabet, or padding before the end.
-    #[error("invalid base64: unexpected byte 0x{byte:02x} at offset {offset}")]
+    #[error("Invalid symbol {byte}, offset {offset}.")]
     Symbol {
         /// Its offset.
         offset: usize,
         /// The byte.
         byte: u8,
     },
-    /// The length is no multiple of four.
-    #[error("invalid base64: length {length} is not a multiple of 4")]
+    /// The last symbol is alone, so that it belongs to no byte.
+    #[error("Invalid input length: {length}")]
     Length {
         /// The length of the text.
         length: usize,
     },
+    /// Padding is missing.
+    #[error("Invalid padding")]
+    Padding,
     /// The last symbol has bits that belong to no byte.
-    #[error("invalid base64: last symbol has stray bits")]
-    StrayBits,
+    #[error("Invalid last symbol {byte}, offset {offset}.")]
+    StrayBits {
+        /// Its offset.
+        offset: usize,
+        /// The byte.
+        byte: u8,
+    },
     /// The bytes could not be allocated.
     #[error("failed to decode base64: {}", NoMemory)]
     NoMemory,
@@ -83,7 +91,8 @@ impl InvalidBase64 {
             .take(2)
             .take_while(|byte| **byte == b'=')
             .count();
-        let stranger = text[..length - padding]
+        let symbols = &text[..length - padding];
+        let stranger = symbols
             .iter()
             .position(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')));
         match stranger {
@@ -91,14 +100,18 @@ impl InvalidBase64 {
                 offset,
                 byte: text[offset],
             },
-            None if !length.is_multiple_of(4) => Self::Length { length },
-            None => Self::StrayBits,
+            None if length % 4 == 1 => Self::Length { length },
+            None if !length.is_multiple_of(4) => Self::Padding,
+            None => match symbols.iter().copied().enumerate().next_back() {
+                Some((offset, byte)) => Self::StrayBits { offset, byte },
+                None => Self::Padding,
+            },
         }
     }
 }
 
 /// The expectation in the error for another type.
-const EXPECTED: &str = "a base64 string";
+const EXPECTED: &str = "a string";
 
 /// Bytes that are a base64 string in JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, JsonSchema)]

@@ -18,5 +18,8 @@ pub const OVERLOADED: i64 = -32001;
 /// The path does not exist.
 pub const NOT_FOUND: i64 = -32004;
 
+/// The principal of the client may not do this.
+pub const NOT_PERMITTED: i64 = -32011;
+
 /// The session is still attached to another connection.
 pub const SESSION_ATTACHED: i64 = -32010;

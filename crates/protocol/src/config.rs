@@ -9,12 +9,15 @@ use serde_json::{Map, Value};
 use outpost_types::members::or_default;
 
 /// Params of `config/read`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigReadParams {
     /// Includes the settings of each source.
     #[serde(default, deserialize_with = "or_default")]
     pub include_layers: bool,
+    /// The directory of the client's project. Has no effect: the server has no settings per directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
 }
 
 /// Result of `config/read`.

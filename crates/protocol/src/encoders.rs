@@ -80,6 +80,7 @@ impl OutputEncoder {
 /// Encodes the `outputDelta` notifications of one process.
 #[derive(Clone, Debug)]
 pub struct OutputDeltaEncoder {
+    method: &'static str,
     /// The part before the name of the stream.
     prefix: Box<[u8]>,
     /// The part between that name and the bytes.
@@ -119,14 +120,20 @@ impl OutputDeltaEncoder {
         )
     }
 
+    /// The method of the notifications.
+    pub fn method(&self) -> &'static str {
+        self.method
+    }
+
     fn new(
-        method: &str,
+        method: &'static str,
         key: &str,
         id: &str,
         before_bytes: &'static [u8],
         after_bytes: [&'static [u8]; 2],
     ) -> Self {
         Self {
+            method,
             prefix: prefix(method, key, id, "stream"),
             before_bytes,
             after_bytes,

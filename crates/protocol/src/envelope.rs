@@ -45,6 +45,8 @@ pub enum Incoming<'a> {
     Response {
         /// The id of the request.
         id: RequestId,
+        /// The raw result.
+        result: &'a RawValue,
     },
     /// An error response.
     Error {
@@ -85,8 +87,8 @@ struct Members<'a> {
     params: Option<&'a RawValue>,
     #[serde(borrow, default)]
     trace: Option<&'a RawValue>,
-    #[serde(default, deserialize_with = "present")]
-    result: Option<IgnoredAny>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
     #[serde(default, deserialize_with = "present")]
     error: Option<IgnoredAny>,
 }
@@ -122,7 +124,7 @@ impl<'a> Members<'a> {
             _ => None,
         };
         match (self.result, self.error, id) {
-            (Some(_), _, Some(id)) => Ok(Incoming::Response { id }),
+            (Some(result), _, Some(id)) => Ok(Incoming::Response { id, result }),
             (Some(_), _, None) => Err(Malformed::ResultWithoutId),
             (None, Some(_), id) => Ok(Incoming::Error { id }),
             (None, None, _) => Err(Malformed::NoShape),

@@ -1,7 +1,9 @@
 //! `environment/info` and `environment/status`: the host of the server.
 
 use outpost_types::members::or_default;
-use outpost_types::{EnvironmentCapabilities, EnvironmentInfo, PathUri, Shell, TreeKind};
+use outpost_types::{
+    EnvironmentCapabilities, EnvironmentInfo, LimitSupport, PathUri, Shell, TreeKind,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +16,10 @@ use crate::SandboxSupport;
 pub struct HostInfo {
     /// The shell for the user's commands.
     pub shell: Shell,
+    /// The version of the server.
+    pub executor_version: Option<String>,
+    /// An identifier of the server's program.
+    pub provider_id: Option<String>,
     /// The server's working directory.
     pub cwd: Option<PathUri>,
     /// The user's home directory, if there is one.
@@ -25,11 +31,11 @@ pub struct HostInfo {
     pub temporary_directories: Vec<PathUri>,
     /// The directory for temporary files.
     pub temp_dir: Option<PathUri>,
-    /// The version of the server.
-    pub executor_version: Option<String>,
     /// The mechanism that tracks process trees.
     #[serde(default, deserialize_with = "or_default")]
     pub process_trees: TreeKind,
+    /// The limits of a process that can be enforced.
+    pub limits: Option<LimitSupport>,
     /// The sandbox support.
     pub sandbox: Option<SandboxSupport>,
     /// Optional features of the server.
@@ -41,13 +47,15 @@ impl From<EnvironmentInfo> for HostInfo {
     fn from(info: EnvironmentInfo) -> Self {
         HostInfo {
             shell: info.shell,
+            executor_version: Some(info.executor_version),
+            provider_id: Some(info.provider_id),
             cwd: Some(info.cwd),
             user_home_dir: info.user_home_dir,
             platform_os: Some(info.platform_os),
             temporary_directories: info.temporary_directories,
             temp_dir: Some(info.temp_dir),
-            executor_version: Some(info.executor_version),
             process_trees: info.process_trees,
+            limits: info.limits,
             sandbox: info.sandbox,
             capabilities: info.capabilities,
         }

@@ -1,9 +1,9 @@
 //! `fs/*`: files and folders where the processes run.
 
 use outpost_types::Symlinks;
-use outpost_types::members::negative_as_zero;
+use outpost_types::members::{negative_as_zero, parse_str};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::base64::{Base64Bytes, Base64Text, as_text};
@@ -12,9 +12,10 @@ use crate::{FileOp, InvalidParams, Method, PathUri, SandboxParams, parse_params}
 /// Params of `fs/readFile`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FsReadFileParams {
+#[schemars(rename = "FsReadFileParams")]
+pub struct FsReadFileParams<P = PathUri> {
     /// The file.
-    pub path: PathUri,
+    pub path: P,
     /// Follows symbolic links in the path instead of rejecting them.
     #[serde(
         rename = "followSymlinks",
@@ -45,9 +46,10 @@ pub struct FsReadFileResult<B = Vec<u8>> {
 /// Params of `fs/writeFile`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FsWriteFileParams {
+#[schemars(rename = "FsWriteFileParams")]
+pub struct FsWriteFileParams<P = PathUri> {
     /// The file, which is created if it does not exist.
-    pub path: PathUri,
+    pub path: P,
     /// The new content.
     #[schemars(with = "Base64Bytes")]
     pub data_base64: Base64Text,
@@ -71,9 +73,43 @@ pub struct FsOpenParams {
     pub handle_id: String,
     /// The file.
     pub path: PathUri,
+    /// Whether it is read or replaced.
+    #[serde(default, skip_serializing_if = "FsOpenMode::is_read")]
+    pub mode: FsOpenMode,
     /// The sandbox of the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxParams>,
+}
+
+/// `mode` of `fs/open`. Unlike other optional members it may not be `null`, because released servers
+/// reject that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum FsOpenMode {
+    /// The file is read.
+    #[default]
+    Read,
+    /// The file is created or truncated, and written in place.
+    Replace,
+}
+
+impl FsOpenMode {
+    fn is_read(&self) -> bool {
+        *self == Self::Read
+    }
+}
+
+impl<'de> Deserialize<'de> for FsOpenMode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        parse_str(deserializer, "string or map", |text| match text {
+            "read" => Ok(Self::Read),
+            "replace" => Ok(Self::Replace),
+            _ => Err(format!(
+                "unknown variant `{text}`, expected `read` or `replace`"
+            )),
+        })
+    }
 }
 
 /// Result of `fs/open`.
@@ -136,7 +172,7 @@ pub struct FsCreateStreamParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsWriteBlockParams {
-    /// The stream.
+    /// The stream, or a file that was opened to be replaced.
     pub handle_id: String,
     /// The offset of the block.
     pub offset: u64,
@@ -165,15 +201,22 @@ impl FileRequest {
     /// Parses the params of a method; none if the method is no file operation.
     #[must_use]
     pub fn parse(method: Method, params: Option<&RawValue>) -> Option<Result<Self, InvalidParams>> {
+        let op = method.parse_op(params)?;
+        Some(Self::with_sandbox(op, params))
+    }
+
+    /// Adds the sandbox of the params to an operation.
+    pub(crate) fn with_sandbox(
+        op: Result<FileOp, InvalidParams>,
+        params: Option<&RawValue>,
+    ) -> Result<Self, InvalidParams> {
         #[derive(Deserialize)]
         struct SandboxMember {
             sandbox: Option<SandboxParams>,
         }
-        let op = method.parse_op(params)?;
-        Some(op.and_then(|op| {
-            let SandboxMember { sandbox } = parse_params(params)?;
-            Ok(FileRequest { op, sandbox })
-        }))
+        let op = op?;
+        let SandboxMember { sandbox } = parse_params(params)?;
+        Ok(FileRequest { op, sandbox })
     }
 }
 

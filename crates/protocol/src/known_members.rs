@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::sync::{LazyLock, OnceLock};
 
 use schemars::generate::SchemaSettings;
-use serde::de::Error as _;
 use serde_json::Value;
 
 use crate::InvalidParams;
@@ -78,11 +77,14 @@ impl<'a> MemberNames<'a> {
 
     fn unknown_member(&self, index: usize, resembles: Option<&str>) -> InvalidParams {
         let name = &self.0[index].name;
+        let parent = self.parent(index);
+        let path = parent.as_ref().map(|parent| format!("{parent}: "));
+        let path = path.unwrap_or_default();
         let text = match resembles {
-            Some(known) => format!("unknown member {name:?}; did you mean {known:?}?"),
-            None => format!("unknown member {name:?}"),
+            Some(known) => format!("{path}unknown member {name:?}; did you mean {known:?}?"),
+            None => format!("{path}unknown member {name:?}"),
         };
-        InvalidParams::new(self.parent(index), serde_json::Error::custom(text))
+        InvalidParams::new(parent, text)
     }
 
     /// The path of the object that a member belongs to; `None` for the params themselves.

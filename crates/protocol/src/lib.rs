@@ -27,6 +27,7 @@ pub mod schema;
 
 mod app;
 mod config;
+mod discovery;
 mod encoders;
 mod envelope;
 mod environment;
@@ -37,17 +38,22 @@ mod http;
 mod known_members;
 mod malformed;
 mod method;
+mod native_files;
+mod network;
 mod no_memory;
 mod outgoing;
 mod params;
 mod process;
 mod request_id;
 mod session;
+mod v0;
 mod vet;
+mod watch;
 
 pub use app::*;
 pub use base64::{Base64Bytes, Base64Text, InvalidBase64};
 pub use config::*;
+pub use discovery::*;
 pub use encoders::*;
 pub use envelope::{Incoming, TraceContext};
 pub use environment::*;
@@ -58,17 +64,24 @@ pub use http::*;
 pub use known_members::MemberNames;
 pub use malformed::{MAX_HANDSHAKE_BYTES, MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed};
 pub use method::*;
+pub use native_files::AppMetadata;
+pub use network::*;
 pub use no_memory::NoMemory;
 pub use outgoing::{encode_error, encode_notification, encode_request, encode_response};
 pub use outpost_types::file_op::*;
 pub use outpost_types::sandbox::{Confinement, SandboxParams, SandboxSupport, SandboxType};
 pub use outpost_types::{
-    Delivery, DirectoryEntry, Empty, EndedProcess, EntryKind, EnvPolicy, EnvironmentCapabilities,
-    EnvironmentInfo, ErrorKind, FileMetadata, Inherit, PathUri, PathUriError, ProcessEntry,
-    ProcessState, Shell, Signal, StartParams, Stream, TerminalSize, TreeKind, WalkEntry, WalkError,
+    AccessScope, Delivery, DirectoryEntry, Empty, EndedBy, EndedProcess, EntryKind, EnvPolicy,
+    EnvironmentCapabilities, EnvironmentInfo, ErrorKind, FileMetadata, IdScanner, Inherit,
+    LimitError, LimitSupport, ManagedNetworkParams, NetworkAnswer, NetworkDecision,
+    NetworkProtocol, NetworkProxyParams, NetworkTarget, NetworkVerdict, ParseAccessScopeError,
+    PathUri, PathUriError, ProcessEntry, ProcessState, ResourceLimits, ResourceUsage, Shell,
+    ShellSnapshot, Signal, StartParams, Stream, TerminalSize, TreeKind, WalkEntry, WalkError,
     WalkOptions, WalkResult, WriteStatus,
 };
 pub use params::*;
 pub use process::*;
 pub use request_id::RequestId;
 pub use session::*;
+pub use v0::*;
+pub use watch::*;

@@ -65,6 +65,18 @@ pub enum Malformed {
 }
 
 impl Malformed {
+    /// Whether the message is valid JSON-RPC, but beyond a limit or ambiguous.
+    pub fn is_limit(&self) -> bool {
+        matches!(
+            self,
+            Self::TooLarge
+                | Self::TooLargeForHandshake
+                | Self::NoMemory
+                | Self::TooManyValues
+                | Self::RepeatedKey { .. }
+        )
+    }
+
     pub(crate) fn repeated_key(key: &str) -> Self {
         let mut kept: String = key.chars().take(KEPT_KEY_CHARS).collect();
         if kept.len() < key.len() {

@@ -48,10 +48,26 @@ notifications! {
     COMMAND_EXITED "command/exec/exited" Server (V0Exited);
     /// Server notification: a chunk of the body of an HTTP response.
     HTTP_BODY_DELTA "http/request/bodyDelta" Server (HttpBodyDelta<'static>);
+    /// Server notification: files of a watch have changed.
+    FS_CHANGED "fs/changed" Server (FsChanged) "app" (AppChanged);
+    /// Server notification: a missing path may exist now.
+    FS_MISSING_CHANGED "fs/missingChanged" Server (FsMissingChanged);
+    /// Server notification: the proxy of a process has decided about a request.
+    NETWORK_POLICY_DECISION "network/policyDecision" Server (NetworkPolicyDecision);
     /// Client notification: acknowledges the chunks of a body up to a number.
     HTTP_ACK "http/request/ack" Client (HttpAckParams);
     /// Client notification: cancels a response.
     HTTP_CANCEL "http/request/cancel" Client (HttpCancelParams);
+}
+
+/// Server request: asks the client about a target that no rule of a process's proxy allows.
+pub const NETWORK_POLICY_REQUEST: &str = "network/policyRequest";
+
+fn server_requests() -> Vec<Message> {
+    vec![Message::server_request::<
+        NetworkPolicyRequestParams,
+        NetworkPolicyRequestResult,
+    >(NETWORK_POLICY_REQUEST)]
 }
 
 /// Defines the methods from one row each: the name, the family and the lane, the params and the
@@ -95,6 +111,13 @@ macro_rules! methods {
                 }
             }
 
+            /// Checks that params can be decoded.
+            pub fn check_params(self, params: Option<&RawValue>) -> Result<(), InvalidParams> {
+                match self {
+                    $(Self::$method => parse_params::<$params>(params).map(drop),)*
+                }
+            }
+
             /// Parses the params of a file operation; none if the method is none.
             pub(crate) fn parse_op(
                 self,
@@ -130,6 +153,7 @@ macro_rules! methods {
         /// All requests and notifications with their types.
         pub(crate) fn messages() -> Vec<Message> {
             let mut messages = notifications();
+            messages.extend(server_requests());
             messages.extend([$(
                 Message::request::<methods!(@params $params $(, $op)?), $result>($name),
                 $(Message::request::<$other_params, $other_result>($name).of_dialect($dialect),)?
@@ -163,25 +187,44 @@ methods! {
                                                                               "v0" (V0TerminateParams) -> (V0TerminateResult);
     EnvironmentInfo      "environment/info"       EnvironmentInfo   Control   (Empty) -> (EnvironmentInfo);
     EnvironmentStatus    "environment/status"     EnvironmentStatus Control   (Empty) -> (StatusResult);
+    EnvironmentConfigRead "environmentConfig/read" EnvironmentConfig Free (EnvironmentConfigParams) -> (EnvironmentConfigResult);
+    CapabilityRootsDiscover "capabilityRoots/discoverV1" CapabilityDiscovery Free (DiscoverRootsParams) -> (DiscoverRootsResult);
+    CapabilitiesDiscover "capabilities/discoverV2" CapabilityDiscovery Free   (DiscoverParams) -> (DiscoverResult);
     SessionClose         "session/close"          Exec              Free      (SessionCloseParams) -> (SessionCloseResult);
     SessionList          "session/list"           Exec              Free      (Empty) -> (SessionListResult);
     SessionLease         "session/lease"          Exec              Control   (SessionLeaseParams) -> (SessionLeaseResult);
     ConfigRead           "config/read"            App               Free      (ConfigReadParams) -> (ConfigReadResult);
-    FsReadFile           "fs/readFile"            Filesystem        Keyed     (FsReadFileParams) -> (FsReadFileResult);
+    FsReadFile           "fs/readFile"            Filesystem        Keyed     (FsReadFileParams) -> (FsReadFileResult)
+                                                                              "app" (FsReadFileParams<AbsolutePath>) -> (FsReadFileResult);
     FsOpen               "fs/open"                Filesystem        Keyed     (FsOpenParams) -> (FsOpenResult);
     FsReadBlock          "fs/readBlock"           Filesystem        Keyed     (FsReadBlockParams) -> (FsReadBlockResult);
     FsClose              "fs/close"               Filesystem        Control   (FsCloseParams) -> (Empty);
-    FsWriteFile          "fs/writeFile"           Filesystem        Keyed     (FsWriteFileParams) -> (Empty);
-    FsCreateDirectory    "fs/createDirectory"     Filesystem        Keyed     (FsCreateDirectoryParams) -> (Empty) performs CreateDirectory;
-    FsGetMetadata        "fs/getMetadata"         Filesystem        Keyed     (FsGetMetadataParams) -> (FileMetadata) performs GetMetadata;
+    FsWriteFile          "fs/writeFile"           Filesystem        Keyed     (FsWriteFileParams) -> (Empty)
+                                                                              "app" (FsWriteFileParams<AbsolutePath>) -> (Empty);
+    FsCreateDirectory    "fs/createDirectory"     Filesystem        Keyed     (FsCreateDirectoryParams) -> (Empty)
+                                                                              "app" (Sandboxed<'static, FsCreateDirectoryParams<AbsolutePath>>) -> (Empty)
+                                                                              performs CreateDirectory;
+    FsGetMetadata        "fs/getMetadata"         Filesystem        Keyed     (FsGetMetadataParams) -> (FileMetadata)
+                                                                              "app" (Sandboxed<'static, FsGetMetadataParams<AbsolutePath>>) -> (AppMetadata)
+                                                                              performs GetMetadata;
     FsCanonicalize       "fs/canonicalize"        Filesystem        Keyed     (FsCanonicalizeParams) -> (FsCanonicalizeResult) performs Canonicalize;
-    FsReadDirectory      "fs/readDirectory"       Filesystem        Keyed     (FsReadDirectoryParams) -> (FsReadDirectoryResult) performs ReadDirectory;
+    FsReadDirectory      "fs/readDirectory"       Filesystem        Keyed     (FsReadDirectoryParams) -> (FsReadDirectoryResult)
+                                                                              "app" (Sandboxed<'static, FsReadDirectoryParams<AbsolutePath>>) -> (FsReadDirectoryResult)
+                                                                              performs ReadDirectory;
     FsWalk               "fs/walk"                Filesystem        Keyed     (FsWalkParams) -> (WalkResult) performs Walk;
-    FsRemove             "fs/remove"              Filesystem        Keyed     (FsRemoveParams) -> (Empty) performs Remove;
-    FsCopy               "fs/copy"                Filesystem        Keyed     (FsCopyParams) -> (Empty) performs Copy;
+    FsRemove             "fs/remove"              Filesystem        Keyed     (FsRemoveParams) -> (Empty)
+                                                                              "app" (Sandboxed<'static, FsRemoveParams<AbsolutePath>>) -> (Empty)
+                                                                              performs Remove;
+    FsCopy               "fs/copy"                Filesystem        Keyed     (FsCopyParams) -> (Empty)
+                                                                              "app" (Sandboxed<'static, FsCopyParams<AbsolutePath>>) -> (Empty)
+                                                                              performs Copy;
     FsCreateStream       "fs/createStream"        Filesystem        Keyed     (FsCreateStreamParams) -> (Empty);
     FsWriteBlock         "fs/writeBlock"          Filesystem        Keyed     (FsWriteBlockParams) -> (Empty);
     FsCommit             "fs/commit"              Filesystem        Keyed     (FsCommitParams) -> (Empty);
+    FsWatch              "fs/watch"               Filesystem        Keyed     (FsWatchParams) -> (FsWatchResult)
+                                                                              "app" (AppWatchParams) -> (AppWatchResult);
+    FsUnwatch            "fs/unwatch"             Filesystem        Control   (FsUnwatchParams) -> (Empty);
+    FsWatchMissing       "fs/watchMissing"        Filesystem        Keyed     (FsWatchMissingParams) -> (FsWatchMissingResult);
     HttpRequest          "http/request"           Http              Free      (HttpRequestParams) -> (HttpRequestResult);
 }
 
@@ -196,6 +239,10 @@ pub enum Family {
     EnvironmentInfo,
     /// `environment/status`
     EnvironmentStatus,
+    /// `environmentConfig/read`
+    EnvironmentConfig,
+    /// `capabilityRoots/discoverV1` and `capabilities/discoverV2`
+    CapabilityDiscovery,
     /// `fs/*`
     Filesystem,
     /// `http/*`
@@ -226,6 +273,23 @@ const PREFIXES: [(&str, Family); 4] = [
 ];
 
 impl Method {
+    /// Whether the released app-servers have the method. Their clients use other params and codes.
+    pub fn is_of_app_server(self) -> bool {
+        self.family() == Family::App
+            || matches!(
+                self,
+                Self::FsReadFile
+                    | Self::FsWriteFile
+                    | Self::FsCreateDirectory
+                    | Self::FsGetMetadata
+                    | Self::FsReadDirectory
+                    | Self::FsRemove
+                    | Self::FsCopy
+                    | Self::FsWatch
+                    | Self::FsUnwatch
+            )
+    }
+
     /// The method with this name on the wire.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.name() == name)
@@ -240,6 +304,8 @@ impl Family {
             Self::Exec => "exec",
             Self::EnvironmentInfo => "environment info",
             Self::EnvironmentStatus => "environment status",
+            Self::EnvironmentConfig => "environment config",
+            Self::CapabilityDiscovery => "capability discovery",
             Self::Filesystem => "filesystem",
             Self::Http => "http",
             Self::App => "app-server",

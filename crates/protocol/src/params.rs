@@ -11,23 +11,25 @@ use serde_path_to_error::Segment;
 
 use crate::{PathUri, PathUriError};
 
-/// Invalid params. The text names the invalid member, if there is one.
+/// Invalid params. The text is that of the released exec-servers' decoder, which doesn't name the
+/// member.
 #[derive(Debug, thiserror::Error)]
-#[error("{}{why}", self.prefix())]
+#[error("{}", exec_text(text))]
 pub struct InvalidParams {
     /// The path of the member, such as `size.rows`.
     member: Option<String>,
     is_foreign_path: bool,
-    why: serde_json::Error,
+    /// The text of the decoder, without the position.
+    text: String,
 }
 
 impl InvalidParams {
     /// An error about a member, or about the whole value.
-    pub(crate) fn new(member: Option<String>, why: serde_json::Error) -> Self {
+    pub(crate) fn new(member: Option<String>, text: String) -> Self {
         InvalidParams {
             member,
             is_foreign_path: false,
-            why,
+            text,
         }
     }
 
@@ -36,16 +38,53 @@ impl InvalidParams {
         self.member.as_deref()
     }
 
+    /// The text of the released app-servers' decoder.
+    pub fn app_text(&self) -> &str {
+        &self.text
+    }
+
     /// Whether the invalid member is the URI of a file on another host. File operations have a
     /// distinct error code for it.
     pub fn is_foreign_path(&self) -> bool {
         self.is_foreign_path
     }
+}
 
-    fn prefix(&self) -> String {
-        let member = self.member.as_ref();
-        member.map_or_else(String::new, |member| format!("{member}: "))
+/// The text of a decoding error, without the position.
+fn decoder_text(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&position).unwrap_or(&text).to_owned()
+}
+
+/// The text of a decoding error with the words of the released exec-servers for numbers, which they
+/// keep as text until a type is known.
+fn exec_text(text: &str) -> String {
+    const NUMBERS: [&str; 6] = ["u16", "u32", "u64", "i32", "i64", "usize"];
+    let Some((found, expected)) = text.rsplit_once(", expected ") else {
+        return text.to_owned();
+    };
+    let is_number = ["integer `", "floating point `"].iter().any(|number| {
+        let found = found.strip_prefix("invalid type: ");
+        found.is_some_and(|found| found.starts_with(number))
+    });
+    let is_out_of_range = found.starts_with("invalid value: integer `");
+    match (is_number || is_out_of_range, is_number) {
+        (true, _) if NUMBERS.contains(&expected) => "invalid number".to_owned(),
+        (_, true) => format!("invalid type: number, expected {expected}"),
+        _ => text.to_owned(),
     }
+}
+
+/// Checks the params of a method that has none: absent, `null` or `{}`.
+pub fn parse_no_params(params: Option<&RawValue>) -> Result<(), InvalidParams> {
+    use serde_json::Value;
+    let value = params.map_or(Ok(Value::Null), |params| serde_json::from_str(params.get()));
+    let checked = value.and_then(|value| match value {
+        Value::Object(members) if members.is_empty() => Ok(()),
+        value => <()>::deserialize(value),
+    });
+    checked.map_err(|error| InvalidParams::new(None, decoder_text(&error)))
 }
 
 /// Parses the params of a method. Absent params count as `{}`.
@@ -62,7 +101,7 @@ pub fn parse_params<'a, T: Deserialize<'a>>(
             InvalidParams {
                 is_foreign_path: member.as_deref().is_some_and(|name| is_foreign(text, name)),
                 member,
-                why,
+                text: decoder_text(&why),
             }
         })
 }
@@ -83,7 +122,7 @@ fn is_foreign(text: &str, member: &str) -> bool {
         .get(member)
         .map(|value| serde_json::from_str::<String>(value.get()));
     value.is_some_and(|uri| {
-        uri.is_ok_and(|uri| PathUri::parse(&uri) == Err(PathUriError::ForeignHost))
+        uri.is_ok_and(|uri| matches!(PathUri::parse(&uri), Err(PathUriError::ForeignHost(_))))
     })
 }
 
@@ -109,6 +148,12 @@ impl AbsolutePath {
     }
 }
 
+impl From<AbsolutePath> for PathUri {
+    fn from(path: AbsolutePath) -> Self {
+        PathUri::from_path(path.as_path())
+    }
+}
+
 impl TryFrom<PathBuf> for AbsolutePath {
     type Error = &'static str;
 
@@ -116,7 +161,8 @@ impl TryFrom<PathBuf> for AbsolutePath {
         if path.is_absolute() {
             Ok(Self(path))
         } else {
-            Err("path is not absolute")
+            // The text of released servers.
+            Err("AbsolutePathBuf deserialized without a base path")
         }
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use outpost_types::members::{object, or_default};
 use outpost_types::sandbox::SandboxType;
+use outpost_types::{EndedBy, ResourceUsage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Number;
@@ -65,6 +66,12 @@ pub struct ReadResult<B = Vec<u8>> {
     /// Whether the sandbox seems to have caused a failure. Older servers don't send it.
     #[serde(default)]
     pub sandbox_denied: bool,
+    /// The cause of its end, once it has exited. Other servers don't send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<EndedBy>,
+    /// The resources that it has used, once it has exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<ResourceUsage>,
 }
 
 /// One output event.
@@ -209,6 +216,12 @@ pub struct ProcessExited {
     /// Whether the sandbox seems to have caused a failure. Older servers don't send it.
     #[schemars(with = "bool")]
     pub sandbox_denied: Option<bool>,
+    /// The cause of its end. Other servers don't send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<EndedBy>,
+    /// The resources that it has used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<ResourceUsage>,
 }
 
 /// Params of `process/closed`.

@@ -50,11 +50,27 @@ pub(crate) enum Sender {
     Server,
 }
 
+impl Sender {
+    fn peer(self) -> Self {
+        match self {
+            Sender::Client => Sender::Server,
+            Sender::Server => Sender::Client,
+        }
+    }
+}
+
 impl Message {
     pub(crate) fn request<P: JsonSchema, R: JsonSchema>(name: &'static str) -> Self {
         Message {
             result: Some(describe::<R>),
             ..Self::notification::<P>(name, Sender::Client)
+        }
+    }
+
+    pub(crate) fn server_request<P: JsonSchema, R: JsonSchema>(name: &'static str) -> Self {
+        Message {
+            result: Some(describe::<R>),
+            ..Self::notification::<P>(name, Sender::Server)
         }
     }
 
@@ -104,12 +120,18 @@ impl Message {
         let mut properties = json!({"method": {"const": name}, "params": params});
         let mut required = vec!["method"];
         let description = if let Some(result) = self.result {
-            described(&mut defs, "result", Sender::Server, result);
+            described(&mut defs, "result", self.sender.peer(), result);
             properties["id"] = described(&mut defs, "id", self.sender, describe::<RequestId>);
-            let trace = described(&mut defs, "trace", self.sender, describe::<TraceContext>);
-            properties["trace"] = nullable(&trace);
+            if self.is_from_client() {
+                let trace = described(&mut defs, "trace", self.sender, describe::<TraceContext>);
+                properties["trace"] = nullable(&trace);
+            }
             required.insert(0, "id");
-            format!("The request `{name}`; its result is under `#/$defs/result`.")
+            let sender = match self.sender {
+                Sender::Client => "",
+                Sender::Server => ", which the server sends",
+            };
+            format!("The request `{name}`{sender}; its result is under `#/$defs/result`.")
         } else {
             let sender = match self.sender {
                 Sender::Client => "client",

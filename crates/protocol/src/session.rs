@@ -1,7 +1,7 @@
 //! `initialize` and `session/*`: identifies the client, opens or resumes a session, lists and closes
 //! sessions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use outpost_types::members::{optional_object, or_default};
 use schemars::JsonSchema;
@@ -90,16 +90,23 @@ pub struct ClientInfo {
     /// The name for people.
     pub title: Option<String>,
     /// The version, in any form.
-    pub version: Option<String>,
+    pub version: String,
 }
 
 /// The features that a client wants to use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientCapabilities {
     /// Methods that may still change.
     #[serde(default, deserialize_with = "or_default")]
     pub experimental_api: bool,
+    /// Notifications that the server does not send. Unknown names are accepted.
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "HashSet::is_empty"
+    )]
+    pub opt_out_notification_methods: HashSet<String>,
 }
 
 /// Result of `initialize`, with the members that any client reads.
@@ -178,7 +185,7 @@ pub struct ServerCapabilities {
     pub terminate_tree: bool,
     /// `fs/createStream` and related methods.
     pub fs_write_stream: bool,
-    /// Watching files.
+    /// `fs/watch` with `file:` URIs, `recursive` and `sandbox`.
     pub fs_watch: bool,
     /// `limits` of `process/start`.
     pub limits: bool,

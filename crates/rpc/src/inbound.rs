@@ -8,17 +8,21 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut as _, Bytes, BytesMut};
+use outpost_protocol::RequestId;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::io::poll_read_buf;
 
 use crate::{
-    Framing, MemoryCharge, MemoryShare, PeerActivity, ReadHalf, lines::Lines,
+    Framing, MemoryCharge, MemoryShare, PeerActivity, ReadHalf, SkipReason, lines::Lines,
     receive_buffer::reserve, ws::Messages,
 };
 
 /// Read size when no large frame is expected.
 const READ_BYTES: usize = 8 * 1024;
+/// Memory of a large message that has just begun. With what is decoded from it, it is within the
+/// bytes of a connection that are not counted, so that announcing a message costs nothing.
+const FIRST_STEP_BYTES: usize = 64 * 1024;
 /// Read size within a large frame.
 const LARGE_READ_BYTES: usize = 256 * 1024;
 
@@ -30,12 +34,8 @@ const PROGRESS_BYTES: usize = 64 * 1024;
 pub enum Received {
     /// A complete message.
     Message(Bytes),
-    /// A message over the size limit, which was skipped.
-    TooLong,
-    /// A message that was skipped for lack of memory.
-    NoMemory,
-    /// A message that was skipped because the memory of all connections is in use.
-    Overloaded,
+    /// A message that was skipped, and its id if it is a request.
+    Skipped(SkipReason, Option<RequestId>),
     /// A ping; its payload goes back in the pong.
     Ping(Bytes),
     /// A pong.
@@ -68,11 +68,13 @@ enum Assembler {
 }
 
 impl Assembler {
-    /// Returns the size of the incomplete message, as far as it is known.
-    fn message_bytes(&self, received: usize) -> usize {
+    /// Returns the memory of the incomplete message after a read of `read` bytes. Doubling avoids
+    /// a charge for every read. The announced size does not count: a slow peer would hold it.
+    fn message_bytes(&self, received: usize, read: usize) -> usize {
         match self {
-            Assembler::Messages(messages) => messages.message_bytes(),
-            // The size of a line is unknown. Doubling avoids a charge for every read.
+            Assembler::Messages(messages) => {
+                messages.message_bytes((received + read).next_power_of_two())
+            }
             Assembler::Lines(_) => received.next_power_of_two(),
         }
     }
@@ -86,7 +88,7 @@ impl Assembler {
     }
 
     /// Discards the rest of the incomplete message.
-    fn skip(&mut self, reason: Received) {
+    fn skip(&mut self, reason: SkipReason) {
         match self {
             Assembler::Messages(messages) => messages.skip_because(reason),
             Assembler::Lines(lines) => lines.skip_because(reason),
@@ -242,11 +244,12 @@ impl Inbound {
             if self.ended {
                 return Ok(None);
             }
-            if !self.charge_message().await {
-                self.skip(Received::Overloaded);
+            let read = self.next_read_bytes();
+            if !self.charge_message(read).await {
+                self.skip(SkipReason::Overloaded);
                 continue;
             }
-            match self.read_more().await? {
+            match self.read_more(read).await? {
                 Progress::Read(0) => self.ended = true,
                 Progress::Read(_) | Progress::Skipped => {}
             }
@@ -260,9 +263,23 @@ impl Inbound {
         }
     }
 
-    /// Waits for the memory of the incomplete message. Returns false if it gets none.
-    async fn charge_message(&mut self) -> bool {
-        let bytes = self.assembler.message_bytes(self.received.len());
+    /// Returns the size of the next read.
+    fn next_read_bytes(&self) -> usize {
+        let received = self.received.len();
+        let wanted = match &self.assembler {
+            Assembler::Messages(messages) => messages.wants(received),
+            Assembler::Lines(_) => received,
+        };
+        // Up to the next step of the charge.
+        let step = (received + READ_BYTES).next_power_of_two();
+        let step = step.max(FIRST_STEP_BYTES) - received;
+        wanted.clamp(READ_BYTES, step.min(LARGE_READ_BYTES))
+    }
+
+    /// Waits for the memory of the incomplete message after a read of `read` bytes. Returns false
+    /// if it gets none.
+    async fn charge_message(&mut self, read: usize) -> bool {
+        let bytes = self.assembler.message_bytes(self.received.len(), read);
         let Some(charge) = &mut self.charge else {
             return true;
         };
@@ -282,25 +299,20 @@ impl Inbound {
         charged
     }
 
-    fn skip(&mut self, reason: Received) {
+    fn skip(&mut self, reason: SkipReason) {
         self.assembler.skip(reason);
         if let Some(charge) = &mut self.charge {
             charge.shrink_to(0);
         }
     }
 
-    async fn read_more(&mut self) -> Result<Progress, InboundError> {
-        let wanted = match &self.assembler {
-            Assembler::Messages(messages) => messages.wants(self.received.len()),
-            Assembler::Lines(_) => self.received.len(),
-        };
-        let wanted = wanted.clamp(READ_BYTES, LARGE_READ_BYTES);
+    async fn read_more(&mut self, wanted: usize) -> Result<Progress, InboundError> {
         if self.received.is_empty() && self.received.capacity() > LARGE_READ_BYTES {
             // Free the memory of a large message.
             self.received = BytesMut::new();
         }
         if reserve(&mut self.received, wanted).is_err() {
-            self.skip(Received::NoMemory);
+            self.skip(SkipReason::NoMemory);
             return Ok(Progress::Skipped);
         }
         if let Some(stall) = &mut self.stall
@@ -321,7 +333,8 @@ impl Inbound {
             // The buffer is freed again below if nothing can be read, so that an idle
             // connection holds no memory.
             received.reserve(wanted);
-            if let Poll::Ready(read) = poll_read_buf(Pin::new(&mut *io), cx, received) {
+            let read = poll_read_buf(Pin::new(&mut *io), cx, &mut (&mut *received).limit(wanted));
+            if let Poll::Ready(read) = read {
                 read_counter.increment();
                 if let Some(silence) = silence {
                     silence.last = Instant::now();

@@ -6,7 +6,7 @@
 //!
 //! - [`Inbound`] parses received bytes into [`Received`] messages, for WebSocket
 //!   frames and for lines ([`Framing`]). Its buffer is bounded: a message over the
-//!   limit is skipped, not buffered, and reported as skipped.
+//!   limit is skipped, not buffered, and reported with its id.
 //! - [`Outbox`] queues messages to send, and [`outbox::deliver`] is the one task
 //!   that writes. Queued messages go first. Process output is not queued: a process
 //!   with new events puts its [`Feed`] on the ready queue, and the writer asks the
@@ -26,15 +26,17 @@ mod memory_budget;
 pub mod outbox;
 mod peer_activity;
 mod receive_buffer;
+mod skipping;
 pub mod ws;
 
 pub use admission::{Admission, Ticket};
 pub use frame_buffer::{FrameBuffer, Framing, Role};
 pub use inbound::{Inbound, InboundError, Received};
 pub use lanes::{Job, Lanes, ProcessLanes};
-pub use memory_budget::{MemoryBudget, MemoryCharge, MemoryShare, charged_bytes};
+pub use memory_budget::{MemoryBudget, MemoryCharge, MemoryShare, PeerMemory, charged_bytes};
 pub use outbox::{CloseReason, Feed, More, Outbox, OutgoingMessage};
 pub use peer_activity::{PausedReads, PeerActivity};
+pub use skipping::SkipReason;
 
 /// The reading half of a transport.
 pub type ReadHalf = Box<dyn tokio::io::AsyncRead + Send + Unpin>;

@@ -2,7 +2,7 @@
 
 use bytes::{Buf, BytesMut};
 
-use crate::Received;
+use crate::{Received, SkipReason, skipping::Skipping};
 
 /// Splits received bytes into lines.
 #[derive(Debug)]
@@ -10,8 +10,8 @@ pub(crate) struct Lines {
     limit: usize,
     /// Leading bytes that are known to contain no newline.
     searched: usize,
-    /// Reason for which the current line is being discarded.
-    skipping: Option<Received>,
+    /// The current line, if it is being discarded.
+    skipping: Option<Skipping>,
 }
 
 impl Lines {
@@ -33,9 +33,10 @@ impl Lines {
                 .map(|at| self.searched + at);
             let Some(end) = newline else {
                 if received.len() > self.limit {
-                    self.skipping.get_or_insert(Received::TooLong);
+                    self.skip_because(SkipReason::TooLong);
                 }
-                if self.skipping.is_some() {
+                if let Some(skipping) = &mut self.skipping {
+                    skipping.discard(received);
                     received.clear();
                 }
                 self.searched = received.len();
@@ -43,11 +44,12 @@ impl Lines {
             };
             self.searched = 0;
             let mut line = received.split_to(end + 1);
-            if let Some(reason) = self.skipping.take() {
-                return Some(reason);
-            }
             if end > self.limit {
-                return Some(Received::TooLong);
+                self.skip_because(SkipReason::TooLong);
+            }
+            if let Some(mut skipping) = self.skipping.take() {
+                skipping.discard(&line);
+                return Some(skipping.finish());
             }
             line.truncate(end);
             if let Some(message) = trimmed(line) {
@@ -57,8 +59,8 @@ impl Lines {
     }
 
     /// Discards the current line.
-    pub(crate) fn skip_because(&mut self, reason: Received) {
-        self.skipping.get_or_insert(reason);
+    pub(crate) fn skip_because(&mut self, reason: SkipReason) {
+        self.skipping.get_or_insert_with(|| Skipping::new(reason));
     }
 
     pub(crate) fn is_skipping(&self) -> bool {
@@ -71,8 +73,8 @@ impl Lines {
 
     /// Takes the last line, which needs no newline, at the end of the input.
     pub(crate) fn last(&mut self, received: &mut BytesMut) -> Option<Received> {
-        if let Some(reason) = self.skipping.take() {
-            return Some(reason);
+        if let Some(skipping) = self.skipping.take() {
+            return Some(skipping.finish());
         }
         self.searched = 0;
         trimmed(received.split())
@@ -120,7 +122,8 @@ mod tests {
         assert!(lines.next(&mut received).is_none());
         assert!(received.is_empty(), "the oversized line is not buffered");
         received.extend_from_slice(b"ng\nok\n");
-        assert!(matches!(lines.next(&mut received), Some(Received::TooLong)));
+        let skipped = Received::Skipped(SkipReason::TooLong, None);
+        assert_eq!(lines.next(&mut received), Some(skipped));
         assert!(matches!(lines.next(&mut received), Some(Received::Message(m)) if m == "ok"));
     }
 }

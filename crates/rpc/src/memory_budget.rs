@@ -18,13 +18,18 @@ use tokio::{
 /// Bytes of a connection that are not counted, so that small requests, and an answer with one
 /// chunk of output, seldom wait for others.
 const UNCOUNTED_BYTES: usize = 128 * 1024;
-/// Bytes of all connections that are not counted.
+/// Bytes of all connections that are not counted, at most.
 const ALL_UNCOUNTED_BYTES: usize = 32 * 1024 * 1024;
+/// They are not more than this fraction of a smaller budget, but at least this many.
+const UNCOUNTED_FRACTION: usize = 4;
+const LEAST_UNCOUNTED_BYTES: usize = 4 * 1024 * 1024;
 /// Fraction of the budget that is kept for connections that hold little.
 const RESERVE_FRACTION: usize = 9;
 /// A connection may hold this many times the bytes that are free beyond the reserve.
 const LARGE_SHARE: usize = 8;
-/// A connection may hold this fraction of all free bytes, the reserve included.
+/// All connections of a peer may hold this many times these bytes.
+const PEER_SHARE: usize = 16;
+/// A connection, and a peer, may hold this fraction of all free bytes, the reserve included.
 const SMALL_SHARE: usize = 64;
 
 /// Bytes for the messages, answers and bodies of all connections. Clones share it.
@@ -50,18 +55,22 @@ struct Budget {
 }
 
 impl Budget {
-    /// Returns whether a connection may hold `held` bytes while `free` bytes are left.
-    fn permits(&self, held: usize, free: usize) -> bool {
+    /// Returns whether a connection may hold `held` bytes, and its peer `peer_held`, while `free` bytes are
+    /// left.
+    fn permits(&self, held: usize, peer_held: usize, free: usize) -> bool {
         let beyond_reserve = free.saturating_sub(self.max_bytes / RESERVE_FRACTION);
-        held <= beyond_reserve.saturating_mul(LARGE_SHARE) || held <= free / SMALL_SHARE
+        let may_hold = |held: usize, share| {
+            held <= beyond_reserve.saturating_mul(share) || held <= free / SMALL_SHARE
+        };
+        may_hold(held, LARGE_SHARE) && may_hold(peer_held, PEER_SHARE)
     }
 
-    /// Takes `bytes` for a connection that holds `held` afterwards.
-    fn take(&self, bytes: usize, held: usize) -> bool {
+    /// Takes `bytes` for a connection that holds `held` afterwards, and its peer `peer_held`.
+    fn take(&self, bytes: usize, held: usize, peer_held: usize) -> bool {
         let take = |used: usize| {
             let used = used.checked_add(bytes)?;
             let free = self.max_bytes.checked_sub(used)?;
-            self.permits(held, free).then_some(used)
+            self.permits(held, peer_held, free).then_some(used)
         };
         self.used
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, take)
@@ -70,7 +79,9 @@ impl Budget {
 
     /// Takes up to `bytes` that are not counted. Returns how many.
     fn take_uncounted(&self, bytes: usize) -> usize {
-        let available = |taken: usize| bytes.min(ALL_UNCOUNTED_BYTES.saturating_sub(taken));
+        let max = self.max_bytes / UNCOUNTED_FRACTION;
+        let max = max.clamp(LEAST_UNCOUNTED_BYTES, ALL_UNCOUNTED_BYTES);
+        let available = |taken: usize| bytes.min(max.saturating_sub(taken));
         let take = |taken| Some(taken + available(taken)).filter(|_| bytes > 0);
         self.uncounted
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, take)
@@ -99,15 +110,54 @@ impl MemoryBudget {
         }
     }
 
+    /// Creates the share of a new peer.
+    #[must_use]
+    pub fn peer(&self) -> PeerMemory {
+        PeerMemory {
+            shared: Arc::new(PeerShare {
+                budget: Arc::clone(&self.shared),
+                held: AtomicUsize::new(0),
+            }),
+        }
+    }
+
+    /// Creates the share of a new connection that is the only one of its peer.
+    #[must_use]
+    pub fn share(&self) -> MemoryShare {
+        self.peer().share()
+    }
+}
+
+/// The memory of all connections of one peer. Clones share it.
+#[derive(Clone, Debug)]
+pub struct PeerMemory {
+    shared: Arc<PeerShare>,
+}
+
+#[derive(Debug)]
+struct PeerShare {
+    budget: Arc<Budget>,
+    /// The bytes of its connections that are taken from the budget.
+    held: AtomicUsize,
+}
+
+impl PeerMemory {
     /// Creates the share of a new connection.
     #[must_use]
     pub fn share(&self) -> MemoryShare {
         MemoryShare {
             shared: Arc::new(Share {
-                budget: Arc::clone(&self.shared),
+                budget: Arc::clone(&self.shared.budget),
+                peer: Arc::clone(&self.shared),
                 held: Mutex::default(),
             }),
         }
+    }
+
+    /// Whether a connection uses it.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        Arc::strong_count(&self.shared) > 1
     }
 }
 
@@ -120,6 +170,7 @@ pub struct MemoryShare {
 #[derive(Debug)]
 struct Share {
     budget: Arc<Budget>,
+    peer: Arc<PeerShare>,
     held: Mutex<Held>,
 }
 
@@ -138,8 +189,7 @@ impl Share {
         let uncounted = bytes.min(UNCOUNTED_BYTES - held.uncounted);
         let uncounted = self.budget.take_uncounted(uncounted);
         let more = bytes - uncounted;
-        let counted = held.counted.checked_add(more);
-        if more > 0 && !counted.is_some_and(|counted| self.budget.take(more, counted)) {
+        if more > 0 && !self.take_counted(more, held.counted) {
             self.budget.uncounted.fetch_sub(uncounted, Ordering::AcqRel);
             return false;
         }
@@ -155,14 +205,29 @@ impl Share {
         held.counted -= counted;
         held.uncounted -= uncounted;
         drop(held);
+        self.peer.held.fetch_sub(counted, Ordering::AcqRel);
         self.budget.release(counted, uncounted);
+    }
+
+    /// Takes `more` bytes from the budget for a connection that holds `counted` of it.
+    fn take_counted(&self, more: usize, counted: usize) -> bool {
+        let Some(held) = counted.checked_add(more) else {
+            return false;
+        };
+        // Taken before the budget, so that two connections of the peer cannot both pass its limit.
+        let peer_held = self.peer.held.fetch_add(more, Ordering::AcqRel);
+        let taken = self.budget.take(more, held, peer_held.saturating_add(more));
+        if !taken {
+            self.peer.held.fetch_sub(more, Ordering::AcqRel);
+        }
+        taken
     }
 
     /// Returns whether the connection could get `bytes` if it were the only one.
     fn can_ever_take(&self, bytes: usize) -> bool {
         let most = bytes.saturating_sub(UNCOUNTED_BYTES);
         let free = self.budget.max_bytes.checked_sub(most);
-        most == 0 || free.is_some_and(|free| self.budget.permits(most, free))
+        most == 0 || free.is_some_and(|free| self.budget.permits(most, most, free))
     }
 }
 
@@ -330,6 +395,33 @@ mod tests {
     }
 
     #[test]
+    fn connections_of_one_peer_leave_bytes_for_another() {
+        let budget = budget();
+        let peer = budget.peer();
+        let mut held = Vec::new();
+        for _ in 0..300 {
+            let share = peer.share();
+            while let Some(charge) = share.try_charge(64 * 1024) {
+                held.push(charge);
+            }
+        }
+        assert!(peer.is_used());
+        let other = budget.share();
+        assert!(other.try_charge(4 * MIB).is_some());
+        assert!(peer.share().try_charge(4 * MIB).is_none());
+        drop(held);
+        assert!(!peer.is_used());
+        let mut both = [peer.share(), peer.share()].map(|share| share.try_charge(40 * MIB));
+        assert!(
+            both.iter().all(Option::is_some),
+            "one leaves some for the next"
+        );
+        both.fill_with(|| None);
+        assert_eq!(peer.shared.held.load(Ordering::Acquire), 0);
+        assert_eq!(budget.shared.used.load(Ordering::Acquire), 0);
+    }
+
+    #[test]
     fn small_requests_are_not_counted() {
         let budget = MemoryBudget::new(0, TIMEOUT);
         let share = budget.share();
@@ -351,6 +443,15 @@ mod tests {
         assert_eq!(used(), 0);
         let _one = budget.share().try_charge(UNCOUNTED_BYTES).expect("bytes");
         assert_eq!(used(), 0);
+    }
+
+    #[test]
+    fn small_budget_has_fewer_uncounted_bytes() {
+        let budget = MemoryBudget::new(32 * MIB, TIMEOUT);
+        let take = |_| budget.share().try_charge(UNCOUNTED_BYTES).expect("bytes");
+        let held: Vec<_> = (0..96).map(take).collect();
+        let used = budget.shared.used.load(Ordering::Acquire);
+        assert_eq!(used, held.len() * UNCOUNTED_BYTES - 8 * MIB);
     }
 
     #[test]

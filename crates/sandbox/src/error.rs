@@ -4,11 +4,16 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::linux::{PlaceholderError, Step, Unenforceable};
+use crate::floor::Excess;
+use crate::linux::{GrantRecordError, PlaceholderError, Step, Unenforceable};
 use crate::planning::{FailureKind, PlanError};
 
 /// The maximum number of arguments that bubblewrap accepts, minus a few of our own.
 pub(crate) const MAX_ARGUMENTS: usize = 9000 - 16;
+
+/// The maximum number of ports that the helper listens on for the server. Their descriptors come in one
+/// message.
+pub(crate) const MAX_LISTENERS: usize = 32;
 
 /// The reason why a confined process did not start. Clients know the beginnings of the messages.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +60,9 @@ pub enum SandboxError {
         /// The limit.
         count: usize,
     },
+    /// The policy grants more than the floor of the request.
+    #[error("not permitted: the sandbox asks for {0}, which that of the principal does not grant")]
+    ExceedsFloor(Excess),
     /// The thread that planned the process panicked.
     #[error("{PREPARATION}: planning failed unexpectedly")]
     PlanningPanicked,
@@ -133,18 +141,24 @@ pub enum PrepareError {
     /// The plan denies `/proc`, which the helper needs.
     #[error("{0:?} can't be denied: the sandbox mounts its own there")]
     ProcDenied(PathBuf),
-    /// The plan hides a shared library of the helper.
-    #[error("the plan doesn't show {0:?}, which the sandbox's helper needs to start")]
-    HelperLibrary(PathBuf),
     /// The plan grants a device read-only, which can't be enforced.
     #[error("{0:?} is a device, which can be granted for writing or not at all")]
     ReadOnlyDevice(PathBuf),
     /// The plan denies a path below a grant, which Landlock alone can't enforce.
     #[error("sandbox.level is \"landlock\", which can't deny {0:?} below a granted path")]
     DeniedBelowGrant(PathBuf),
+    /// The process may reach a proxy only, which Landlock alone can't enforce.
+    #[error("sandbox.level is \"landlock\", which can't restrict the network to a proxy")]
+    ManagedNetwork,
+    /// The process is to reach more ports than the helper can listen on.
+    #[error("{0} loopback ports are too many: at most {MAX_LISTENERS} can be reached")]
+    TooManyPorts(usize),
     /// A path can't be kept absent.
     #[error(transparent)]
     Placeholder(#[from] PlaceholderError),
+    /// The directories that the plan makes writable can't be recorded.
+    #[error(transparent)]
+    GrantRecord(#[from] GrantRecordError),
     /// A system call failed.
     #[error("cannot pass the plan to the sandbox's helper: {0}")]
     Os(#[from] io::Error),
@@ -156,10 +170,13 @@ impl PrepareError {
             PrepareError::Unenforceable(_)
             | PrepareError::TooManyArguments(_)
             | PrepareError::ProcDenied(_)
-            | PrepareError::HelperLibrary(_)
             | PrepareError::ReadOnlyDevice(_)
-            | PrepareError::DeniedBelowGrant(_) => FailureKind::Intent,
-            PrepareError::Placeholder(_) | PrepareError::Os(_) => FailureKind::Preparation,
+            | PrepareError::DeniedBelowGrant(_)
+            | PrepareError::ManagedNetwork
+            | PrepareError::TooManyPorts(_) => FailureKind::Intent,
+            PrepareError::Placeholder(_) | PrepareError::GrantRecord(_) | PrepareError::Os(_) => {
+                FailureKind::Preparation
+            }
         }
     }
 }

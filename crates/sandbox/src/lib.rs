@@ -8,6 +8,7 @@
 
 mod denial;
 mod error;
+mod floor;
 mod linux;
 mod plan;
 pub mod planning;
@@ -16,11 +17,12 @@ mod serde_as_bytes;
 
 pub use denial::is_denied;
 pub use error::{PrepareError, SandboxError};
+pub use floor::{Excess, Floor};
 pub use linux::{
-    HelperCommand, HelperProcess, HostResources, HostSupport, LaunchError, Mounter,
-    PlaceholderError, PreparedHelper, PreparedProcess, Program, Remedy, RemovedPlaceholders,
-    Sandbox, SandboxRequest, Step, Unenforceable, WorkerAccess, is_placeholder, landlock_version,
-    run_helper,
+    GrantRecordError, HelperCommand, HelperProcess, HostResources, HostSupport, LaunchError,
+    Mounter, PASSED_FD, PlaceholderError, PreparedHelper, PreparedProcess, Program, Remedy,
+    RemovedPlaceholders, Sandbox, SandboxRequest, Step, TurnKey, Unenforceable, WorkerAccess,
+    is_placeholder, landlock_version, run_helper,
 };
 pub use outpost_types::sandbox::{Access, Level, Network};
 pub use plan::{Identity, Link, Origin, PathState, Plan, Rule, Warning};

@@ -16,6 +16,9 @@ pub struct Plan {
     pub links: Vec<Link>,
     /// Network access.
     pub network: Network,
+    /// Ports of the process's own loopback address on which the helper listens for the server. Without a
+    /// network only.
+    pub listen: Vec<u16>,
     /// The working directory.
     pub cwd: PathBuf,
     /// Parts of the policy that could not be applied, for the log and for `--explain`.

@@ -10,7 +10,7 @@ pub use outpost_types::sandbox::{
     SpecialPath,
 };
 
-use crate::{Access, Network};
+use crate::{Access, Network, planning::EACH_PROJECT_ROOT};
 
 /// A profile that needs no configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,15 @@ impl BuiltIn {
             BuiltIn::Workspace => Some(Workspace::default().policy(cwd)),
             BuiltIn::DangerFullAccess => None,
         }
+    }
+
+    /// Returns the profile without a workspace; none for full access.
+    fn profile(self) -> Option<Profile> {
+        let policy = self.policy(Path::new("/"))?;
+        Some(Profile {
+            file_system: policy.file_system,
+            network: policy.network,
+        })
     }
 }
 
@@ -122,6 +131,24 @@ impl Profile {
         }
         policy_for(cwd, file_system, self.network)
     }
+
+    /// Returns the policy for work in several directories. Relative patterns apply to each of them.
+    #[must_use]
+    pub fn policy_for_roots(&self, roots: &[PathBuf]) -> Policy {
+        let mut policy = self.policy(Path::new("/"));
+        policy.workspace_roots = roots.to_vec();
+        if let FileSystem::Restricted(files) = &mut policy.file_system {
+            for entry in &mut files.entries {
+                if let EntryPath::GlobPattern { pattern } = &mut entry.path
+                    && !pattern.starts_with('/')
+                    && !pattern.starts_with(EACH_PROJECT_ROOT)
+                {
+                    pattern.insert_str(0, EACH_PROJECT_ROOT);
+                }
+            }
+        }
+        policy
+    }
 }
 
 /// Adds each pattern with brackets or braces also as a literal name. Both occur in names, so a denial
@@ -178,17 +205,24 @@ impl Profiles {
         BuiltIn::named(name).is_some() || self.configured.contains_key(name)
     }
 
+    /// Returns a profile; none for full access.
+    ///
+    /// # Errors
+    /// If no profile has this name.
+    pub fn profile(&self, name: &str) -> Result<Option<Profile>, UnknownProfile> {
+        match (BuiltIn::named(name), self.configured.get(name)) {
+            (Some(built_in), _) => Ok(built_in.profile()),
+            (None, Some(configured)) => Ok(Some(configured.clone())),
+            (None, None) => Err(UnknownProfile(name.chars().take(100).collect())),
+        }
+    }
+
     /// Returns the policy of a profile for work in this directory; none for full access.
     ///
     /// # Errors
     /// If no profile has this name.
     pub fn policy(&self, name: &str, cwd: &Path) -> Result<Option<Policy>, UnknownProfile> {
-        if let Some(built_in) = BuiltIn::named(name) {
-            return Ok(built_in.policy(cwd));
-        }
-        let configured = self.configured.get(name);
-        let profile = configured.ok_or_else(|| UnknownProfile(name.chars().take(100).collect()))?;
-        Ok(Some(profile.policy(cwd)))
+        Ok(self.profile(name)?.map(|profile| profile.policy(cwd)))
     }
 }
 

@@ -46,19 +46,23 @@ impl ConnectionPlaces {
         }
     }
 
-    /// Takes a place for one more connection of a peer, if it may have one. Otherwise closes the oldest idle
-    /// connection of a peer that has as many, if there is one.
-    pub(crate) fn take(server: &Arc<ServerState>, peer: Peer) -> Option<ConnectionSlot> {
+    /// Takes a place for one more connection of a peer that may have `max`, if it may have one. Otherwise
+    /// closes the oldest idle connection of a peer that has as many, if there is one.
+    pub(crate) fn take(
+        server: &Arc<ServerState>,
+        peer: Peer,
+        max: Option<usize>,
+    ) -> Option<ConnectionSlot> {
         let places = &server.connection_places;
         loop {
-            if let Some(place) = places.shares.take(peer) {
+            if let Some(place) = places.shares.take_within(peer, max) {
                 return Some(ConnectionSlot {
                     server: Arc::clone(server),
                     number: places.add(peer, place),
                     _active: server.engine.activity().track(),
                 });
             }
-            let idle = places.take_idle(peer)?;
+            let idle = places.take_idle(peer, max)?;
             tracing::info!(?peer, "idle connection closed: too many connections");
             idle.gives_way.cancel();
         }
@@ -77,12 +81,15 @@ impl ConnectionPlaces {
         number
     }
 
-    /// Frees the place of the oldest idle connection of a peer that has as many as `peer`.
-    fn take_idle(&self, peer: Peer) -> Option<Arc<Connection>> {
+    /// Frees the place of the oldest idle connection of a peer that has as many as `peer`, or of `peer` if
+    /// it has all that it may have.
+    fn take_idle(&self, peer: Peer, max: Option<usize>) -> Option<Arc<Connection>> {
         let held = self.shares.held_by(peer);
+        let is_at_maximum = max.is_some_and(|max| held >= max);
         let mut open = self.open.lock();
         let found = open.connections.iter().find_map(|(number, open)| {
-            let has_as_many = || open.peer == peer || self.shares.held_by(open.peer) >= held;
+            let has_as_many =
+                || open.peer == peer || (!is_at_maximum && self.shares.held_by(open.peer) >= held);
             let connection = open.connection.upgrade()?;
             (connection.is_idle() && has_as_many()).then_some((*number, connection))
         });

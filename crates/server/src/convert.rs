@@ -2,9 +2,9 @@
 
 use std::fmt::Display;
 
-use outpost_engine::{ResizeError, ResumeError, StartError};
-use outpost_files::FilesError;
-use outpost_protocol::{ErrorKind, FileErrorKind, RpcError};
+use outpost_engine::{NotPermitted, ResizeError, ResumeError, StartError};
+use outpost_files::{FilesError, WatchError};
+use outpost_protocol::{ErrorKind, FileErrorKind, RpcError, code};
 
 /// The limit of an id that a client chooses, in bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 256;
@@ -21,6 +21,10 @@ pub(crate) fn check_length(what: &str, text: &str, limit: usize) -> Result<(), R
 
 pub(crate) fn start_error(error: &StartError) -> RpcError {
     RpcError::of_kind(error.kind(), error.errno(), error.to_string())
+}
+
+pub(crate) fn not_permitted(error: NotPermitted) -> RpcError {
+    RpcError::not_permitted(error.to_string())
 }
 
 pub(crate) fn resume_error(error: ResumeError, id: &str) -> RpcError {
@@ -43,6 +47,34 @@ pub(crate) fn resize_error(error: &ResizeError) -> RpcError {
 
 /// Converts the error of a file operation.
 pub(crate) fn files_error(error: &FilesError) -> RpcError {
+    if matches!(error, FilesError::NoListingMemory) {
+        return RpcError::overloaded();
+    }
+    let kind = match error.kind() {
+        FileErrorKind::NotFound => ErrorKind::NotFound,
+        FileErrorKind::Denied => ErrorKind::PermissionDenied,
+        FileErrorKind::Invalid => ErrorKind::InvalidRequest,
+        _ => ErrorKind::Io,
+    };
+    RpcError::of_kind(kind, error.errno(), error.to_string())
+}
+
+/// Converts the error of a file operation for a client of the app-server, whose codes do not tell
+/// errors of the operating system apart.
+pub(crate) fn app_error(error: &RpcError) -> RpcError {
+    let kind = error.data.as_ref().map(|data| data.kind);
+    let code = match kind {
+        Some(ErrorKind::NotFound | ErrorKind::PermissionDenied) => code::INTERNAL_ERROR,
+        _ => error.code,
+    };
+    RpcError {
+        code,
+        ..error.clone()
+    }
+}
+
+/// Converts the error of a watch.
+pub(crate) fn watch_error(error: &WatchError) -> RpcError {
     let kind = match error.kind() {
         FileErrorKind::NotFound => ErrorKind::NotFound,
         FileErrorKind::Denied => ErrorKind::PermissionDenied,

@@ -6,7 +6,7 @@ use outpost_engine::{
     ServerEnvironment, TreeKind,
     sandbox::{HostSupport, Level, Unenforceable},
 };
-use outpost_protocol::{ConfigReadResult, EnvironmentInfo};
+use outpost_protocol::{ConfigReadResult, EnvironmentInfo, LimitSupport};
 
 /// The version of this server.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -29,7 +29,19 @@ impl Host {
     #[must_use]
     pub fn with_sandbox(mut self, level: Level, found: Result<HostSupport, Unenforceable>) -> Self {
         self.info.capabilities.sandboxed_file_streaming = found.is_ok();
+        self.info.capabilities.capability_discovery_sandbox = found.is_ok();
+        // Landlock alone can't restrict the network to a proxy.
+        let has_proxy = found.is_ok() && level == Level::Namespaces;
+        self.info.capabilities.network_proxy_launch = has_proxy;
+        self.info.capabilities.network_proxy_review_domains = has_proxy;
         self.info.sandbox = Some(outpost_engine::sandbox_support(level, found));
+        self
+    }
+
+    /// Sets which limits of processes can be enforced.
+    #[must_use]
+    pub fn with_limits(mut self, support: LimitSupport) -> Self {
+        self.info.limits = Some(support);
         self
     }
 

@@ -1,13 +1,6 @@
 //! HTTP on accepted sockets: health probes, rejections and the WebSocket upgrade.
 
-use std::{
-    collections::BTreeMap,
-    convert::Infallible,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{convert::Infallible, sync::Arc};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -21,15 +14,16 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use outpost_rpc::{Framing, ReadHalf, Role, WriteHalf, ws};
-use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpStream, UnixStream},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use crate::{
-    Peer, connection,
+    Peer,
+    auth::{BEARER_PROTOCOL, Client, Identity, Refusal, admit},
+    connection,
     connection_places::{ConnectionPlaces, ConnectionSlot},
     host_header,
     server::{ServerState, Transport},
@@ -40,78 +34,73 @@ type Reply = Response<Full<Bytes>>;
 /// Size of the head of an HTTP request.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// Accepted sockets whose HTTP request is not yet answered. They are no connections, so that probes are
-/// answered while all connections are in use. The oldest one gives way to a new one.
-pub(crate) struct HttpSockets {
-    max: usize,
-    /// By the order in which they were accepted. Cancelling closes the socket.
-    open: Mutex<BTreeMap<u64, CancellationToken>>,
-    accepted: AtomicU64,
-}
-
-impl HttpSockets {
-    pub(crate) fn new(max: usize) -> Self {
-        HttpSockets {
-            max,
-            open: Mutex::default(),
-            accepted: AtomicU64::new(0),
-        }
-    }
-
-    /// Adds a socket. Returns its number, and a token that is cancelled when it has to give way.
-    fn add(&self) -> (u64, CancellationToken) {
-        let number = self.accepted.fetch_add(1, Ordering::Relaxed);
-        let closed = CancellationToken::new();
-        let mut open = self.open.lock();
-        open.insert(number, closed.clone());
-        if open.len() > self.max
-            && let Some((_, oldest)) = open.pop_first()
-        {
-            oldest.cancel();
-        }
-        (number, closed)
-    }
-
-    fn remove(&self, number: u64) {
-        self.open.lock().remove(&number);
-    }
-}
-
 /// Serves an accepted socket in its own task.
-pub(crate) fn accept<S>(server: &Arc<ServerState>, socket: S, peer: Peer)
+pub(crate) fn accept<S>(server: &Arc<ServerState>, socket: S, client: Client)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let active = server.engine.activity().track();
-    let service_server = Arc::clone(server);
-    let service = service_fn(move |request| {
-        let reply = respond(&service_server, peer, request);
-        async move { Ok::<_, Infallible>(reply) }
-    });
+    let peer = client.peer();
+    run(server, peer, serve(Arc::clone(server), socket, client));
+}
+
+/// Serves an accepted socket with TLS in its own task.
+pub(crate) fn accept_tls(
+    server: &Arc<ServerState>,
+    acceptor: TlsAcceptor,
+    socket: TcpStream,
+    client: Client,
+) {
     let running = Arc::clone(server);
-    let (number, gives_way) = server.http_sockets.add();
+    run(server, client.peer(), async move {
+        let timeout = running.settings.request_head_timeout;
+        match tokio::time::timeout(timeout, acceptor.accept(socket)).await {
+            Ok(Ok(socket)) => {
+                let client = client.with_certificate(&socket);
+                serve(running, socket, client).await;
+            }
+            Ok(Err(error)) => tracing::debug!(%error, ?client, "TLS handshake failed"),
+            Err(_) => tracing::debug!(?timeout, ?client, "TLS handshake timed out"),
+        }
+    });
+}
+
+async fn serve<S>(server: Arc<ServerState>, socket: S, client: Client)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let timeout = server.settings.request_head_timeout;
+    let service = service_fn(move |request| {
+        let (server, client) = (Arc::clone(&server), client.clone());
+        async move { Ok::<_, Infallible>(respond(&server, &client, request).await) }
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .max_buf_size(MAX_HEAD_BYTES)
-        .header_read_timeout(server.settings.request_head_timeout)
+        .header_read_timeout(timeout)
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "http connection failed");
+    }
+}
+
+/// Runs the task of an accepted socket until its request is answered.
+fn run(server: &Arc<ServerState>, peer: Peer, serve: impl Future<Output = ()> + Send + 'static) {
+    let active = server.engine.activity().track();
+    let running = Arc::clone(server);
+    let (number, gives_way) = server.http_sockets.add(peer);
     server.tasks.spawn(async move {
         tokio::select! {
-            served = connection => {
-                if let Err(error) = served {
-                    tracing::debug!(%error, "http connection failed");
-                }
-            }
+            () = serve => {}
             () = gives_way.cancelled() => {}
             () = running.ending.cancelled() => {}
         }
-        running.http_sockets.remove(number);
+        running.http_sockets.remove(peer, number);
         drop(active);
     });
 }
 
-fn respond(server: &Arc<ServerState>, peer: Peer, request: Request<Incoming>) -> Reply {
+async fn respond(server: &Arc<ServerState>, client: &Client, request: Request<Incoming>) -> Reply {
     // A web page can connect to loopback addresses, but cannot forge its Origin.
     let allowed = &server.settings.allowed_origins;
     let mut origins = request.headers().get_all(header::ORIGIN).iter();
@@ -125,8 +114,14 @@ fn respond(server: &Arc<ServerState>, peer: Peer, request: Request<Incoming>) ->
         return text(StatusCode::OK, "ok\n");
     }
     // A web page whose name was made to lead to loopback (DNS rebinding) sends that name.
-    let is_tcp = matches!(peer, Peer::Address(_));
-    if is_tcp && !host_header::is_allowed(&request, &server.settings.allowed_hosts) {
+    let is_plain = matches!(
+        client,
+        Client::Tcp {
+            encrypted: false,
+            ..
+        }
+    );
+    if is_plain && !host_header::is_allowed(&request, &server.settings.allowed_hosts) {
         return text(
             StatusCode::FORBIDDEN,
             "the Host must be localhost, a loopback address or one of allowed_hosts\n",
@@ -158,13 +153,29 @@ fn respond(server: &Arc<ServerState>, peer: Peer, request: Request<Incoming>) ->
         return reply;
     };
     let accept = ws::accept_key(key.as_bytes());
-    let protocol = first_protocol(request.headers());
-    let Some(slot) = ConnectionPlaces::take(server, peer) else {
-        let limit = server.settings.max_connections;
-        tracing::warn!(limit, ?peer, "connection rejected: too many are open");
+    let protocol = echoed_protocol(request.headers());
+    let (peer, identity) = match admit(server, client, request.headers()).await {
+        Ok(admitted) => admitted,
+        Err(Refusal::Unauthenticated(rejection, address)) => {
+            let delay = server.settings.auth.record_failure(address);
+            tokio::time::sleep(delay).await;
+            return text(StatusCode::UNAUTHORIZED, rejection.to_string());
+        }
+        Err(Refusal::Forbidden(reason)) => return text(StatusCode::FORBIDDEN, reason),
+    };
+    let principal = server.settings.auth.principal(peer, identity.as_ref());
+    let max = principal.settings.limits.connections;
+    let Some(slot) = ConnectionPlaces::take(server, peer, max) else {
+        let limit = max.unwrap_or(server.settings.max_connections);
+        tracing::warn!(
+            limit,
+            ?peer,
+            principal = principal.name,
+            "connection rejected: too many are open"
+        );
         return text(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n");
     };
-    upgrade(server, peer, slot, request);
+    upgrade(server, (peer, identity), slot, request);
     let mut reply = Response::new(Full::default());
     *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = reply.headers_mut();
@@ -182,7 +193,7 @@ fn respond(server: &Arc<ServerState>, peer: Peer, request: Request<Incoming>) ->
 /// Turns the socket into a connection once the reply was sent.
 fn upgrade(
     server: &Arc<ServerState>,
-    peer: Peer,
+    client: (Peer, Option<Identity>),
     slot: ConnectionSlot,
     request: Request<Incoming>,
 ) {
@@ -194,7 +205,7 @@ fn upgrade(
         };
         match upgraded
             .map_err(|error| error.to_string())
-            .and_then(|upgraded| into_transport(upgraded, peer, slot))
+            .and_then(|upgraded| into_transport(upgraded, client, slot))
         {
             Ok(transport) => {
                 connection::run(running, transport).await;
@@ -207,31 +218,41 @@ fn upgrade(
 /// Extracts the socket from the upgraded connection, so that frames bypass hyper.
 fn into_transport(
     upgraded: Upgraded,
-    peer: Peer,
+    (peer, identity): (Peer, Option<Identity>),
     slot: ConnectionSlot,
 ) -> Result<Transport, String> {
-    let (read, write, early): (ReadHalf, WriteHalf, _) =
-        match upgraded.downcast::<TokioIo<TcpStream>>() {
-            Ok(parts) => {
-                let (read, write) = parts.io.into_inner().into_split();
-                (Box::new(read), Box::new(write), parts.read_buf)
-            }
-            Err(upgraded) => {
-                let parts = upgraded
-                    .downcast::<TokioIo<UnixStream>>()
-                    .map_err(|_| "not the socket that was accepted".to_owned())?;
-                let (read, write) = parts.io.into_inner().into_split();
-                (Box::new(read), Box::new(write), parts.read_buf)
-            }
-        };
+    let (read, write, early) = split(upgraded)?;
     Ok(Transport {
         read,
         write,
         framing: Framing::WebSocket(Role::Server),
         early,
         peer,
+        identity,
         slot: Some(slot),
     })
+}
+
+fn split(upgraded: Upgraded) -> Result<(ReadHalf, WriteHalf, Bytes), String> {
+    let upgraded = match upgraded.downcast::<TokioIo<TcpStream>>() {
+        Ok(parts) => {
+            let (read, write) = parts.io.into_inner().into_split();
+            return Ok((Box::new(read), Box::new(write), parts.read_buf));
+        }
+        Err(upgraded) => upgraded,
+    };
+    let upgraded = match upgraded.downcast::<TokioIo<TlsStream<TcpStream>>>() {
+        Ok(parts) => {
+            let (read, write) = tokio::io::split(parts.io.into_inner());
+            return Ok((Box::new(read), Box::new(write), parts.read_buf));
+        }
+        Err(upgraded) => upgraded,
+    };
+    let parts = upgraded
+        .downcast::<TokioIo<UnixStream>>()
+        .map_err(|_| "not the socket that was accepted".to_owned())?;
+    let (read, write) = parts.io.into_inner().into_split();
+    Ok((Box::new(read), Box::new(write), parts.read_buf))
 }
 
 fn wants_websocket(headers: &HeaderMap) -> bool {
@@ -247,19 +268,20 @@ fn wants_websocket(headers: &HeaderMap) -> bool {
     has(header::CONNECTION, "upgrade") && has(header::UPGRADE, "websocket")
 }
 
-/// Returns the first offered subprotocol. Clients that offer some expect one of them in the
-/// response; the name makes no difference here.
-fn first_protocol(headers: &HeaderMap) -> Option<HeaderValue> {
+/// Returns the first offered subprotocol that is no token. Clients that offer some expect one of them
+/// in the response; the name makes no difference here.
+fn echoed_protocol(headers: &HeaderMap) -> Option<HeaderValue> {
     let offered = headers.get(header::SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
-    let first = offered.split(',').next()?.trim();
+    let mut offered = offered.split(',').map(str::trim);
+    let first = offered.find(|protocol| !protocol.starts_with(BEARER_PROTOCOL))?;
     HeaderValue::from_str(first)
         .ok()
         .filter(|first| !first.is_empty())
 }
 
 /// Builds a text reply that closes its connection, so that probes hold no slot.
-fn text(status: StatusCode, body: &'static str) -> Reply {
-    let mut reply = Response::new(Full::new(Bytes::from_static(body.as_bytes())));
+fn text(status: StatusCode, body: impl Into<Bytes>) -> Reply {
+    let mut reply = Response::new(Full::new(body.into()));
     *reply.status_mut() = status;
     let close = HeaderValue::from_static("close");
     reply.headers_mut().insert(header::CONNECTION, close);

@@ -13,25 +13,39 @@
 //! it lives. The processes of three dialects (`spawn`, `command`, `v0`) belong to the
 //! connection instead: they live in private sessions that end with it.
 
+mod auth;
 mod connection;
 mod connection_places;
 mod convert;
+mod credential_files;
 mod dialects;
 mod file_threads;
 mod host;
 mod host_header;
 mod http;
+mod http_sockets;
 mod listen;
+mod peer_memories;
 mod server;
 mod settings;
 
+pub use auth::{
+    AddTokenError, AuthLoadError, AuthSettings, AuthSettingsError, Authenticator,
+    DEFAULT_MAX_CLOCK_SKEW, JwksError, NamedToken, PRIVATE_SETTINGS, ParseTokenHashError,
+    PrincipalLimits, PrincipalSettings, Principals, Root, SecretFileError, TokenFile,
+    TokenFileError, TokenHash, WebSocketAuth, read_secret_file,
+};
 pub use host::Host;
-pub use listen::{Listen, ListenError, Listener, ParseListenError};
+pub use listen::{
+    Listen, ListenError, Listener, ParseListenError, Tls, TlsError, TlsFiles, certificate_validity,
+};
 /// The identity of the peer of a connection.
 pub use outpost_engine::Peer;
 /// The wire protocol as JSON Schema.
 pub use outpost_protocol::schema;
 /// The types of [`Host::configuration`].
-pub use outpost_protocol::{ConfigLayer, ConfigOrigin, ConfigReadResult, ConfigSource};
+pub use outpost_protocol::{
+    AccessScope, ConfigLayer, ConfigOrigin, ConfigReadResult, ConfigSource,
+};
 pub use server::{ConnectionEnd, Server};
 pub use settings::Settings;

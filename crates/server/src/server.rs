@@ -2,16 +2,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outpost_engine::{Engine, Peer};
+use outpost_engine::{Engine, Peer, Shares};
 use outpost_fetch::Fetcher;
 use outpost_rpc::{Framing, MemoryBudget, ReadHalf, Role, WriteHalf};
+use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Host, Settings, connection,
+    Host, Settings,
+    auth::{Identity, SocketOwners},
+    connection,
     connection_places::{ConnectionPlaces, ConnectionSlot},
     file_threads::FileThreads,
-    http::HttpSockets,
+    http_sockets::HttpSockets,
+    peer_memories::PeerMemories,
 };
 
 /// A running server. Clones share it.
@@ -31,12 +35,18 @@ pub(crate) struct ServerState {
     pub(crate) connection_places: ConnectionPlaces,
     /// Accepted sockets whose HTTP request is not yet answered.
     pub(crate) http_sockets: HttpSockets,
+    /// Finds the users of clients on loopback.
+    pub(crate) socket_owners: SocketOwners,
     /// Memory of the messages of all connections.
-    pub(crate) memory: MemoryBudget,
+    pub(crate) memory: PeerMemories,
     /// Keeps file operations from using up the runtime's blocking threads.
     pub(crate) file_threads: FileThreads,
+    /// One place per watch.
+    pub(crate) watch_places: Shares,
     /// The tasks of all connections.
     pub(crate) tasks: TaskTracker,
+    /// Asks the followers of credential files to read them again.
+    pub(crate) reload_requests: watch::Sender<()>,
     /// Cancelled at shutdown: listeners stop, connections close.
     pub(crate) ending: CancellationToken,
 }
@@ -48,6 +58,8 @@ pub(crate) struct Transport {
     pub(crate) framing: Framing,
     pub(crate) early: bytes::Bytes,
     pub(crate) peer: Peer,
+    /// The client, if it has a token or a certificate.
+    pub(crate) identity: Option<Identity>,
     /// `None` for connections without a listener.
     pub(crate) slot: Option<ConnectionSlot>,
 }
@@ -72,16 +84,19 @@ impl Server {
                     settings.owner_connections,
                 ),
                 http_sockets: HttpSockets::new(settings.max_http_sockets),
-                memory: MemoryBudget::new(
+                socket_owners: SocketOwners::default(),
+                memory: PeerMemories::new(MemoryBudget::new(
                     settings.message_memory_bytes,
                     settings.admission_timeout,
-                ),
+                )),
                 file_threads: FileThreads::new(&settings),
+                watch_places: Shares::new(settings.watches, 0),
                 engine,
                 settings,
                 host,
                 fetcher: Fetcher::default(),
                 tasks: TaskTracker::new(),
+                reload_requests: watch::Sender::default(),
                 ending: CancellationToken::new(),
             }),
         }
@@ -127,6 +142,7 @@ impl Server {
             framing,
             early: bytes::Bytes::new(),
             peer,
+            identity: None,
             slot: None,
         };
         connection::run(Arc::clone(&self.state), transport).await

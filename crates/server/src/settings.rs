@@ -1,10 +1,12 @@
 //! Limits and timeouts of the server.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use outpost_engine::{EnvPolicy, Ttl, sandbox::policy::Profiles};
 use outpost_protocol::{MAX_HANDSHAKE_BYTES, MAX_MESSAGE_BYTES};
 use outpost_rpc::outbox::WriterOptions;
+
+use crate::{Authenticator, listen::Tls};
 
 /// Size of a response without its output: names, numbers, the id.
 const RESPONSE_OVERHEAD_BYTES: u64 = 64 * 1024;
@@ -46,6 +48,12 @@ pub struct Settings {
     pub allowed_origins: Vec<String>,
     /// Names in the `Host` header that are accepted on TCP besides loopback ones, without a port.
     pub allowed_hosts: Vec<String>,
+    /// How clients authenticate.
+    pub auth: Arc<Authenticator>,
+    /// The certificate of `wss://` listeners.
+    pub tls: Option<Arc<Tls>>,
+    /// A proxy on another host adds TLS to `ws://` listeners.
+    pub plaintext_behind_proxy: bool,
     /// Interval of the check that the file of a unix socket still exists.
     pub socket_check_interval: Duration,
     /// Time to receive the head of an HTTP request.
@@ -92,6 +100,10 @@ pub struct Settings {
     pub slow_file_operation: Duration,
     /// Concurrent file operations of all connections that take longer.
     pub slow_file_threads: usize,
+    /// Limits of the watches of a connection.
+    pub watch: outpost_files::WatchLimits,
+    /// Watches of all connections.
+    pub watches: usize,
     /// Directory listings in memory per connection.
     pub listings: usize,
     /// Concurrent HTTP requests per connection, including streamed bodies.
@@ -127,6 +139,9 @@ impl Default for Settings {
             silence_timeout: Duration::from_secs(60),
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
+            auth: Arc::default(),
+            tls: None,
+            plaintext_behind_proxy: false,
             socket_check_interval: Duration::from_secs(2),
             request_head_timeout: Duration::from_secs(10),
             writer: WriterOptions::default(),
@@ -148,6 +163,8 @@ impl Default for Settings {
             file_threads: 256,
             slow_file_operation: Duration::from_secs(1),
             slow_file_threads: 512,
+            watch: outpost_files::WatchLimits::default(),
+            watches: 4096,
             listings: 4,
             http_requests: 128,
             http_window_bytes: 256 * 1024,

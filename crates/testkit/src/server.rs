@@ -139,6 +139,25 @@ impl Server {
         client.unwrap_or_else(|error| panic!("cannot connect to {url}: {error}"))
     }
 
+    /// Connects with a bearer token and completes the handshake.
+    pub async fn client_with_token(&self, token: &str) -> Client {
+        let client = self.connect_with_token(token).await;
+        client.handshake().await;
+        client
+    }
+
+    /// Connects with a bearer token, without a handshake.
+    pub async fn connect_with_token(&self, token: &str) -> Client {
+        self.connect_to_with_token(&self.urls[0], token).await
+    }
+
+    /// Connects to one of its URLs, or to a link in front of it, with a bearer token.
+    pub async fn connect_to_with_token(&self, url: &str, token: &str) -> Client {
+        let connection = Client::with_token(url, self.tag.clone(), token);
+        let client = deadline::expect_soon("a connection", connection).await;
+        client.unwrap_or_else(|error| panic!("cannot connect to {url}: {error}"))
+    }
+
     /// Connects and completes the handshake.
     pub async fn client(&self) -> Client {
         let client = self.connect().await;
@@ -209,7 +228,11 @@ fn urls_in(text: &str, sockets: usize) -> Option<Vec<String>> {
     let urls: Vec<_> = text
         .split_inclusive('\n')
         .filter_map(|line| line.strip_suffix('\n'))
-        .filter(|line| line.starts_with("ws://") || line.starts_with("unix://"))
+        .filter(|line| {
+            ["ws://", "wss://", "unix://"]
+                .iter()
+                .any(|scheme| line.starts_with(scheme))
+        })
         .map(|line| line.trim_end().to_owned())
         .collect();
     (urls.len() >= sockets).then_some(urls)

@@ -125,7 +125,8 @@ impl ServerCommand {
 
     /// Runs the binary with exactly these arguments and waits for its exit.
     pub async fn run(self, args: &[&str]) -> CommandOutput {
-        let mut child = self.spawn(args, &TestTag::new());
+        let tag = TestTag::new();
+        let mut child = self.spawn(args, &tag);
         drop(child.stdin.take());
         RunningCommand::new(child).wait().await
     }
@@ -157,6 +158,7 @@ impl ServerCommand {
             // file sets this to an empty value.
             .env("OUTPOST_CONFIG", "/dev/null")
             .env(TestTag::VARIABLE, tag.as_str())
+            .env("XDG_STATE_HOME", tag.state_home())
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .spawn()
             .unwrap_or_else(|error| panic!("{} cannot be started: {error}", self.binary.display()))
@@ -204,6 +206,15 @@ impl RunningCommand {
         let seen = stdout.until(|printed| printed.contains(text).then_some(()));
         let seen = seen.await.is_some();
         assert!(seen, "no {text:?} in {:?}", stdout.text());
+    }
+
+    /// Waits until stderr contains `text`.
+    pub async fn wait_for_stderr(&self, text: &str) {
+        let seen = self
+            .stderr
+            .until(|printed| printed.contains(text).then_some(()));
+        let seen = seen.await.is_some();
+        assert!(seen, "no {text:?} in {:?}", self.stderr.text());
     }
 
     /// Sends a signal.

@@ -1,6 +1,8 @@
 //! A tag on every process a test starts, to find it again.
 
 use std::fs;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,9 +14,13 @@ use crate::deadline;
 /// How long killed processes may take to disappear.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
-/// A unique text in the environment or command line of every process of one test.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TestTag(String);
+/// A unique text in the environment or command line of every process of one test, and the directory for
+/// what these processes store for each other.
+#[derive(Clone, Debug)]
+pub struct TestTag {
+    text: String,
+    state: Arc<TempDir>,
+}
 
 impl TestTag {
     /// The environment variable with the tag.
@@ -27,18 +33,29 @@ impl TestTag {
         let pid = std::process::id();
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let nanos = now.map_or(0, |now| now.subsec_nanos());
-        TestTag(format!("tag-{pid}-{count}-{nanos:09}"))
+        let state = tempfile::tempdir();
+        let state = state.unwrap_or_else(|error| panic!("cannot create a directory: {error}"));
+        TestTag {
+            text: format!("tag-{pid}-{count}-{nanos:09}"),
+            state: Arc::new(state),
+        }
+    }
+
+    /// The value of `XDG_STATE_HOME` for its processes: commands of other tests and of the user who runs
+    /// them must not decide what a sandbox grants. It lives as long as the tag.
+    pub fn state_home(&self) -> &Path {
+        self.state.path()
     }
 
     /// The text of the tag.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// Creates a temporary directory whose name contains the tag.
     pub(crate) fn directory(&self) -> TempDir {
         tempfile::Builder::new()
-            .prefix(&self.0)
+            .prefix(&self.text)
             .tempdir()
             .unwrap_or_else(|error| panic!("cannot create a directory: {error}"))
     }
@@ -51,7 +68,7 @@ impl TestTag {
     /// Waits until no process with the tag is running.
     pub async fn gone(&self) {
         deadline::poll_until(
-            &format!("the exit of all processes with {}", self.0),
+            &format!("the exit of all processes with {}", self.text),
             || self.living().is_empty().then_some(()),
         )
         .await;
@@ -59,7 +76,7 @@ impl TestTag {
 
     /// Waits until `count` processes with the tag are running.
     pub async fn alive(&self, count: usize) -> Vec<i32> {
-        deadline::poll_until(&format!("{count} processes with {}", self.0), || {
+        deadline::poll_until(&format!("{count} processes with {}", self.text), || {
             let living = self.living();
             (living.len() == count).then_some(living)
         })
@@ -88,7 +105,7 @@ impl TestTag {
     }
 
     fn is_on(&self, pid: i32) -> bool {
-        let tag = self.0.as_bytes();
+        let tag = self.text.as_bytes();
         let carries = |file| {
             let bytes = fs::read(format!("/proc/{pid}/{file}"));
             bytes.is_ok_and(|bytes| bytes.windows(tag.len()).any(|part| part == tag))

@@ -5,8 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::PathUri;
 use crate::sandbox::SandboxSupport;
+use crate::{LimitSupport, PathUri};
 
 /// Result of `environment/info`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -14,6 +14,10 @@ use crate::sandbox::SandboxSupport;
 pub struct EnvironmentInfo {
     /// The shell for the user's commands.
     pub shell: Shell,
+    /// The version of the server.
+    pub executor_version: String,
+    /// An identifier of the server's program, the same for each of its runs.
+    pub provider_id: String,
     /// The server's working directory.
     pub cwd: PathUri,
     /// The user's home directory, if there is one.
@@ -24,14 +28,15 @@ pub struct EnvironmentInfo {
     pub temporary_directories: Vec<PathUri>,
     /// The directory for temporary files.
     pub temp_dir: PathUri,
-    /// The version of the server.
-    pub executor_version: String,
     /// The mechanism that tracks process trees. Other servers don't send it.
     #[serde(default)]
     pub process_trees: TreeKind,
     /// The sandbox support, checked when the server started. Other servers don't send it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSupport>,
+    /// The limits of a process that can be enforced. Other servers don't send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitSupport>,
     /// Optional features of the server.
     pub capabilities: EnvironmentCapabilities,
 }
@@ -49,18 +54,36 @@ pub struct Shell {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnvironmentCapabilities {
-    /// Launching a network proxy for a process.
+    /// `networkProxy` of `process/start`.
     pub network_proxy_launch: bool,
-    /// Confined discovery of the host's capabilities.
+    /// `reviewDomains` of `networkProxy`.
+    pub network_proxy_review_domains: bool,
+    /// `credentialMasking` of `networkProxy`.
+    pub credential_masking: bool,
+    /// `credentialProviders` of `networkProxy`.
+    pub credential_masking_custom_providers: bool,
+    /// `sandbox` of `capabilityRoots/discoverV1` and `capabilities/discoverV2`.
     pub capability_discovery_sandbox: bool,
+    /// `fs/watchMissing`.
+    pub fs_watch_missing: bool,
+    /// `capabilities/discoverV2`.
+    pub capability_discovery_v2: bool,
     /// `environmentConfig/read`.
     pub environment_config_read: bool,
     /// `valueEnvVar` in headers of `http/request`.
     pub http_header_env_vars: bool,
     /// `fs/open` and related methods with a sandbox.
     pub sandboxed_file_streaming: bool,
-    /// The second form of shell snapshots.
+    /// `mode` of `fs/open`, and `fs/writeBlock` for such handles.
+    pub file_write_streaming: bool,
+    /// `shellSnapshot` of `process/start`.
     pub shell_snapshot_v2: bool,
+    /// Sandboxes of Windows.
+    pub windows_mxc: bool,
+    /// Confined processes that may write to the root have the standard devices.
+    pub linux_root_write_preserves_devices: bool,
+    /// Restrictions inside a writable root hold after an approval.
+    pub linux_approved_root_write_preserves_restrictions: bool,
 }
 
 /// The mechanism that tracks the descendants of a process.

@@ -103,6 +103,10 @@ pub struct WalkError {
     #[serde(with = "as_uri")]
     #[schemars(with = "PathUri")]
     pub path: PathBuf,
-    /// The operating system's message.
+    /// The operating system's message. A name that is not UTF-8 counts like an entry that vanished, as
+    /// released servers report it.
     pub message: String,
+    /// The actual cause, if `message` does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }

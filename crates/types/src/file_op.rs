@@ -91,9 +91,10 @@ file_ops! {
 /// Params of `fs/createDirectory`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FsCreateDirectoryParams {
+#[schemars(rename = "FsCreateDirectoryParams")]
+pub struct FsCreateDirectoryParams<P = PathUri> {
     /// The new directory.
-    pub path: PathUri,
+    pub path: P,
     /// Whether missing parents are created and an existing directory is accepted.
     #[serde(default = "default_true", deserialize_with = "or_true")]
     pub recursive: bool,
@@ -109,9 +110,10 @@ pub struct FsCreateDirectoryParams {
 /// Params of `fs/getMetadata`. The result is [`FileMetadata`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FsGetMetadataParams {
+#[schemars(rename = "FsGetMetadataParams")]
+pub struct FsGetMetadataParams<P = PathUri> {
     /// The path.
-    pub path: PathUri,
+    pub path: P,
     /// Whether the path may contain symbolic links.
     #[serde(
         rename = "followSymlinks",
@@ -131,9 +133,10 @@ pub struct FsCanonicalizeParams {
 /// Params of `fs/readDirectory`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FsReadDirectoryParams {
+#[schemars(rename = "FsReadDirectoryParams")]
+pub struct FsReadDirectoryParams<P = PathUri> {
     /// The directory.
-    pub path: PathUri,
+    pub path: P,
     /// Whether symbolic links without a target are listed.
     #[serde(
         default,
@@ -156,9 +159,10 @@ pub struct FsWalkParams {
 /// Params of `fs/remove`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FsRemoveParams {
+#[schemars(rename = "FsRemoveParams")]
+pub struct FsRemoveParams<P = PathUri> {
     /// The path.
-    pub path: PathUri,
+    pub path: P,
     /// Whether a directory is removed with its content.
     #[serde(default = "default_true", deserialize_with = "or_true")]
     pub recursive: bool,
@@ -177,11 +181,12 @@ pub struct FsRemoveParams {
 /// Params of `fs/copy`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FsCopyParams {
+#[schemars(rename = "FsCopyParams")]
+pub struct FsCopyParams<P = PathUri> {
     /// The original.
-    pub source_path: PathUri,
+    pub source_path: P,
     /// The path of the copy.
-    pub destination_path: PathUri,
+    pub destination_path: P,
     /// Whether a directory is copied with its content; it is rejected otherwise.
     #[serde(default, deserialize_with = "or_default")]
     pub recursive: bool,

@@ -37,22 +37,25 @@ impl Default for PathUri {
 }
 
 /// The reason why a text is not the URI of a path of this host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathUriError {
-    /// A native path, or a URI of another scheme.
-    #[error("path is not a file: URI")]
-    NotFileUri,
+    /// A native path, or another text without a scheme.
+    #[error("invalid URI: relative URL without a base")]
+    NoScheme,
+    /// A URI of another scheme.
+    #[error("unsupported path URI scheme `{0}`")]
+    OtherScheme(String),
     /// The URI of a file on another host. File operations return a distinct error code for it.
-    #[error("file: URI names another host")]
-    ForeignHost,
+    #[error("'{0}' is invalid on '{os}'", os = std::env::consts::OS)]
+    ForeignHost(String),
     /// The path is missing or doesn't start with a slash.
     #[error("file: URI is not absolute")]
     NotAbsolute,
     /// An unescaped question mark.
-    #[error("file: URI has a query")]
+    #[error("query parameters are not allowed in path URIs")]
     Query,
     /// An unescaped number sign.
-    #[error("file: URI has a fragment")]
+    #[error("fragments are not allowed in path URIs")]
     Fragment,
     /// A percent sign without two hexadecimal digits after it.
     #[error("file: URI has an invalid percent escape")]
@@ -61,8 +64,8 @@ pub enum PathUriError {
     #[error("file: URI has an escaped slash")]
     EscapedSlash,
     /// A NUL byte, escaped or not, which no path may contain.
-    #[error("file: URI has a NUL byte")]
-    Nul,
+    #[error("'{0}' is invalid on '{os}'", os = std::env::consts::OS)]
+    Nul(String),
 }
 
 impl PathUri {
@@ -73,7 +76,7 @@ impl PathUri {
     pub fn parse(uri: &str) -> Result<Self, PathUriError> {
         let rest = match uri.split_at_checked(SCHEME.len()) {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case(SCHEME) => rest,
-            _ => return Err(PathUriError::NotFileUri),
+            _ => return Err(without_file_scheme(uri)),
         };
         let path = match rest.strip_prefix("//") {
             None => rest,
@@ -81,7 +84,7 @@ impl PathUri {
                 let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
                 let (host, path) = rest.split_at(end);
                 if !host.is_empty() && !host.eq_ignore_ascii_case(LOCALHOST) {
-                    return Err(PathUriError::ForeignHost);
+                    return Err(PathUriError::ForeignHost(uri.to_owned()));
                 }
                 path
             }
@@ -96,7 +99,7 @@ impl PathUri {
         }
         let bytes = unescape(path.as_bytes())?;
         if bytes.contains(&0) {
-            return Err(PathUriError::Nul);
+            return Err(PathUriError::Nul(uri.replace('\0', "%00")));
         }
         Ok(Self(normalize(&bytes)))
     }
@@ -118,6 +121,22 @@ impl PathUri {
     #[must_use]
     pub fn into_path(self) -> PathBuf {
         self.0
+    }
+}
+
+/// The error for a text that doesn't start with `file:`.
+fn without_file_scheme(uri: &str) -> PathUriError {
+    let is_scheme = |text: &str| {
+        text.starts_with(|first: char| first.is_ascii_alphabetic())
+            && text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+    };
+    match uri.split_once(':') {
+        Some((scheme, _)) if is_scheme(scheme) => {
+            PathUriError::OtherScheme(scheme.to_ascii_lowercase())
+        }
+        _ => PathUriError::NoScheme,
     }
 }
 
@@ -197,7 +216,7 @@ impl Serialize for PathUri {
 
 impl<'de> Deserialize<'de> for PathUri {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        parse_str(deserializer, "a file: URI", Self::parse)
+        parse_str(deserializer, "a string", Self::parse)
     }
 }
 

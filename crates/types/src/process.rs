@@ -4,11 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
 
-use crate::PathUri;
-use crate::members::{optional_object, or_default};
+use crate::members::{object, optional_object, or_default};
 use crate::sandbox::SandboxParams;
+use crate::{
+    EndedBy, ManagedNetworkParams, NetworkProxyParams, PathUri, ResourceLimits, ResourceUsage,
+    Shell,
+};
 
 /// Params of `process/start`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +34,14 @@ pub struct StartParams {
     /// The variables to inherit from the server; absent for none.
     #[serde(default, deserialize_with = "optional_object")]
     pub env_policy: Option<EnvPolicy>,
+    /// Runs the command of a login shell in a shell that does not read the profile, with the state that
+    /// it had left when it was read first.
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub shell_snapshot: Option<ShellSnapshot>,
     /// Runs the process on a PTY instead of pipes.
     #[serde(default, deserialize_with = "or_default")]
     pub tty: bool,
@@ -39,13 +53,25 @@ pub struct StartParams {
     /// The sandbox; absent to run unconfined.
     #[serde(default, deserialize_with = "optional_object")]
     pub sandbox: Option<SandboxParams>,
-    /// Allows only the network that `managed_network` describes.
+    /// Allows a confined process only the network of `network_proxy`, or else of `managed_network`.
     #[serde(default, deserialize_with = "or_default")]
     pub enforce_managed_network: bool,
-    /// Not supported yet, and ignored.
-    pub managed_network: Option<serde_json::Value>,
-    /// Data that is kept with the process and never interpreted.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The ports of a proxy that runs on the executor's host.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub managed_network: Option<ManagedNetworkParams>,
+    /// The proxy that the executor runs for the process.
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub network_proxy: Option<NetworkProxyParams>,
+    /// Data that is kept with the process and never interpreted. `threadId` must be a UUID.
+    #[serde(
+        default,
+        deserialize_with = "metadata",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub metadata: Option<BTreeMap<String, String>>,
     /// The size of the PTY.
     #[serde(
@@ -63,6 +89,70 @@ pub struct StartParams {
     /// The grace period before a terminated process is killed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kill_grace_ms: Option<u64>,
+    /// Limits on its resources.
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub limits: Option<ResourceLimits>,
+}
+
+/// `shellSnapshot` of `process/start`. It is ignored unless the program is the shell and its first
+/// argument `-lc`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShellSnapshot {
+    /// A name chosen by the client. Starts share a snapshot only if it is equal.
+    #[schemars(length(min = 1, max = 256))]
+    pub scope_id: String,
+    /// The shell: `bash`, `zsh` or `sh`.
+    #[serde(deserialize_with = "object")]
+    pub shell: Shell,
+}
+
+/// Reads the metadata of a process. Members that are no strings are ignored, except those that
+/// released clients send.
+fn metadata<'de, D>(deserializer: D) -> Result<Option<BTreeMap<String, String>>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let members: Option<BTreeMap<String, Value>> = Option::deserialize(deserializer)?;
+    let Some(members) = members else {
+        return Ok(None);
+    };
+    let mut kept = BTreeMap::new();
+    for (name, value) in members {
+        let is_known = matches!(&*name, "threadId" | "toolCallId");
+        let text = match value {
+            Value::String(text) => text,
+            Value::Null => continue,
+            value if is_known => String::deserialize(value).map_err(D::Error::custom)?,
+            _ => continue,
+        };
+        if name == "threadId" {
+            check_uuid(&text).map_err(D::Error::custom)?;
+        }
+        kept.insert(name, text);
+    }
+    Ok(Some(kept))
+}
+
+/// Rejects a text that is no UUID. The released servers name the first invalid character, with its
+/// position from 1.
+fn check_uuid(text: &str) -> Result<(), String> {
+    let Err(error) = Uuid::parse_str(text) else {
+        return Ok(());
+    };
+    let is_invalid = |c: &char| !c.is_ascii_hexdigit() && *c != '-';
+    let mut characters = text.chars().zip(1..);
+    Err(match characters.find(|(c, _)| is_invalid(c)) {
+        Some((character, position)) => format!(
+            "invalid character: expected an optional prefix of `urn:uuid:` followed by \
+             [0-9a-fA-F-], found `{character}` at {position}"
+        ),
+        None => error.to_string(),
+    })
 }
 
 /// Describes how a child's environment is built from the server's. The fields are applied in
@@ -282,4 +372,10 @@ pub struct ProcessEntry {
     pub next_seq: u64,
     /// The number of output bytes so far.
     pub bytes_out: u64,
+    /// The cause of its end. Other servers don't send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<EndedBy>,
+    /// The resources that it has used, once it has exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<ResourceUsage>,
 }

@@ -42,6 +42,8 @@ pub(super) enum RowName {
     OneShot,
     /// Sequential confined commands, compared with unconfined ones
     Confined,
+    /// Commands of a login shell with a snapshot, compared with plain ones
+    Login,
     /// 1,000 commands, 32 in flight
     Many,
     /// 1 GiB from a pipe
@@ -60,8 +62,14 @@ pub(super) enum RowName {
     Reconnect,
     /// Memory and CPU of an idle server and idle processes
     Idle,
+    /// Memory of a server with 100 hostile connections
+    Hostile,
     /// 1 GiB to a server and back with `outpost cp`
     Copy,
+    /// A flood and sequential commands over TLS, compared with the same without
+    Tls,
+    /// Connections that authenticate, compared with connections that need not
+    Authentication,
     /// Size of the stripped binary
     Size,
     /// Latency and memory with 10, 100 and 1,000 idle processes, and 1, 10 and 100 connections

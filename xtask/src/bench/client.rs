@@ -2,11 +2,14 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use base64_simd::STANDARD;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::{Frame, FrameSocket};
 use tokio_tungstenite::tungstenite::{Bytes, client};
@@ -32,15 +35,50 @@ const STILL_ATTACHED: i64 = -32010;
 /// The environment of every started program.
 pub(super) const ENVIRONMENT: (&str, &str) = ("PATH", "/usr/bin:/bin");
 
+/// A TCP connection, with or without TLS.
+enum Socket {
+    Plain(TcpStream),
+    Encrypted(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Socket {
+    fn tcp(&self) -> &TcpStream {
+        match self {
+            Socket::Plain(tcp) => tcp,
+            Socket::Encrypted(tls) => &tls.sock,
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Plain(tcp) => tcp.read(buffer),
+            Socket::Encrypted(tls) => tls.read(buffer),
+        }
+    }
+}
+
+/// How to reach a server, and how to authenticate.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Access<'a> {
+    /// Needed for `wss://`.
+    pub(super) tls: Option<&'a Arc<ClientConfig>>,
+    pub(super) token: Option<&'a str>,
+}
+
 /// A socket that sends written bytes in one piece, before it waits for more to read.
 struct BatchingSocket {
-    socket: TcpStream,
+    socket: Socket,
     pending: Vec<u8>,
 }
 
 impl BatchingSocket {
     fn send_pending(&mut self) -> io::Result<()> {
-        let sent = self.socket.write_all(&self.pending);
+        let sent = match &mut self.socket {
+            Socket::Plain(tcp) => tcp.write_all(&self.pending),
+            Socket::Encrypted(tls) => tls.write_all(&self.pending).and_then(|()| tls.flush()),
+        };
         self.pending.clear();
         sent
     }
@@ -80,6 +118,9 @@ pub(super) struct Start<'a> {
     pub(super) tty: bool,
     pub(super) pipe_stdin: bool,
     pub(super) sandbox: Option<&'a Value>,
+    /// The home directory.
+    pub(super) home: Option<&'a str>,
+    pub(super) shell_snapshot: Option<&'a Value>,
 }
 
 impl<'a> Start<'a> {
@@ -96,8 +137,17 @@ impl Client {
     /// Connects to `ws://HOST:PORT` and completes the handshake. Resumes `session`, retrying until
     /// the server has noticed the lost connection.
     pub(super) fn connect(url: &str, session: Option<&str>) -> Result<Self> {
+        Self::connect_with(url, session, Access::default())
+    }
+
+    /// Connects to `wss://HOST:PORT` too, or with a token.
+    pub(super) fn connect_with(
+        url: &str,
+        session: Option<&str>,
+        access: Access<'_>,
+    ) -> Result<Self> {
         let mut client = Self {
-            frames: upgrade(url).with_context(|| format!("connecting to {url}"))?,
+            frames: upgrade(url, access).with_context(|| format!("connecting to {url}"))?,
             message: Bytes::new(),
             last_id: 0,
             session: String::new(),
@@ -136,16 +186,23 @@ impl Client {
     pub(super) fn start(&mut self, start: Start<'_>) -> Result<(u64, String)> {
         let name = format!("bench-{}", self.last_id + 1);
         let (variable, value) = ENVIRONMENT;
-        let params = json!({
+        let mut env = json!({variable: value});
+        if let Some(home) = start.home {
+            env["HOME"] = home.into();
+        }
+        let mut params = json!({
             "processId": name,
             "argv": start.argv,
             "cwd": "file:///",
-            "env": {variable: value},
+            "env": env,
             "tty": start.tty,
             "pipeStdin": start.pipe_stdin,
             "arg0": null,
             "sandbox": start.sandbox,
         });
+        if let Some(snapshot) = start.shell_snapshot {
+            params["shellSnapshot"] = snapshot.clone();
+        }
         Ok((self.request("process/start", &params)?, name))
     }
 
@@ -207,9 +264,15 @@ impl Client {
         sent.context("writing to the server")
     }
 
+    /// Sends the queued requests and returns the socket of a connection without TLS.
+    pub(super) fn into_socket(mut self) -> Result<TcpStream> {
+        self.flush()?;
+        Ok(self.frames.get_ref().socket.tcp().try_clone()?)
+    }
+
     /// Closes the socket without a close frame.
     pub(super) fn disconnect(&mut self) -> Result<()> {
-        let socket = &self.frames.get_ref().socket;
+        let socket = self.frames.get_ref().socket.tcp();
         socket.shutdown(Shutdown::Both).context("disconnecting")
     }
 
@@ -225,16 +288,28 @@ impl Client {
 }
 
 /// Opens the WebSocket. The server is silent before the first request.
-fn upgrade(url: &str) -> Result<FrameSocket<BatchingSocket>> {
-    let rest = url.strip_prefix("ws://").context("not a ws:// URL")?;
-    let socket = TcpStream::connect(rest.split('/').next().unwrap_or(rest))?;
-    socket.set_nodelay(true)?;
-    socket.set_read_timeout(Some(SILENCE))?;
+fn upgrade(url: &str, access: Access<'_>) -> Result<FrameSocket<BatchingSocket>> {
+    let (_, rest) = url.split_once("://").context("not a URL")?;
+    let tcp = TcpStream::connect(rest.split('/').next().unwrap_or(rest))?;
+    tcp.set_nodelay(true)?;
+    tcp.set_read_timeout(Some(SILENCE))?;
+    let socket = match access.tls.filter(|_| url.starts_with("wss://")) {
+        Some(config) => {
+            let tls = ClientConnection::new(Arc::clone(config), "localhost".try_into()?)?;
+            Socket::Encrypted(Box::new(StreamOwned::new(tls, tcp)))
+        }
+        None => Socket::Plain(tcp),
+    };
     let socket = BatchingSocket {
         socket,
         pending: Vec::new(),
     };
-    let opened = client(url, socket).map_err(|error| anyhow!("no WebSocket upgrade: {error}"));
+    let mut request = format!("ws://{rest}").into_client_request()?;
+    if let Some(token) = access.token {
+        let value = format!("Bearer {token}").parse()?;
+        request.headers_mut().insert("authorization", value);
+    }
+    let opened = client(request, socket).map_err(|error| anyhow!("no WebSocket upgrade: {error}"));
     Ok(FrameSocket::new(opened?.0.into_inner()))
 }
 

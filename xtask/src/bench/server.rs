@@ -27,6 +27,8 @@ const PORT: &str = "{port}";
 #[derive(Clone, Copy)]
 pub(super) enum Candidate<'a> {
     Outpost(&'a Path),
+    /// Outpost with further arguments.
+    Configured(&'a Path, &'a [String]),
     /// A shell command.
     Peer(&'a str),
 }
@@ -37,6 +39,9 @@ impl Candidate<'_> {
             Self::Outpost(binary) => {
                 // Default settings.
                 Server::start(Command::new(binary).arg("serve"), None)
+            }
+            Self::Configured(binary, args) => {
+                Server::start(Command::new(binary).arg("serve").args(args), None)
             }
             Self::Peer(line) => {
                 // A port that was free a moment ago.
@@ -128,8 +133,7 @@ fn text(output: &File) -> String {
 /// Finds the URL in complete lines.
 fn url_in(printed: &str) -> Option<String> {
     let (lines, _) = printed.rsplit_once('\n')?;
-    let url = lines
-        .split_whitespace()
-        .find(|word| word.starts_with("ws://"))?;
+    let is_url = |word: &&str| word.starts_with("ws://") || word.starts_with("wss://");
+    let url = lines.split_whitespace().find(is_url)?;
     Some(url.trim_end_matches('/').to_owned())
 }

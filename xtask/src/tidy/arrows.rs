@@ -16,7 +16,11 @@ const CRATES: &[(&str, &[&str])] = &[
     ("sandbox", &["process"]),
     ("files", &[]),
     ("fetch", &[]),
-    ("engine", &["journal", "process", "sandbox", "files"]),
+    ("netproxy", &[]),
+    (
+        "engine",
+        &["journal", "netproxy", "process", "sandbox", "files"],
+    ),
     ("rpc", &["protocol"]),
     ("server", &["engine", "fetch", "files", "protocol", "rpc"]),
     (

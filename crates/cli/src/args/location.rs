@@ -11,7 +11,7 @@ use super::on::{LAUNCHED, server_or_launched};
 
 /// Stands for stdin or stdout.
 const STREAM: &str = "-";
-const SCHEMES: [&str; 2] = ["ws://", "wss://"];
+const SCHEMES: [&str; 3] = ["ws://", "wss://", "ssh://"];
 const SOCKET: &str = "unix:";
 
 /// A file as named on the command line.
@@ -35,6 +35,16 @@ impl Location {
     /// The clap parser. Local paths need not be UTF-8.
     pub(crate) fn parser() -> impl TypedValueParser<Value = Location> {
         OsStringValueParser::new().try_map(|text| Location::parse(&text))
+    }
+
+    /// The location as it was given.
+    pub(crate) fn given(&self) -> PathBuf {
+        match self {
+            Location::Stream => STREAM.into(),
+            Location::Here(path) => path.clone(),
+            Location::OnDefault(path) => format!(":{}", path.display()).into(),
+            Location::On { server, path } => format!("{server}:{}", path.display()).into(),
+        }
     }
 
     fn parse(text: &OsStr) -> Result<Self, &'static str> {
@@ -130,6 +140,8 @@ mod tests {
             ("ws://host:12a", "ws://host", "12a"),
             ("ws://[::1]:9:/a:b", "ws://[::1]:9", "/a:b"),
             ("ws://[::1]:/a", "ws://[::1]", "/a"),
+            ("ssh://me@h:22:/a", "ssh://me@h:22", "/a"),
+            ("ssh://me@h:a", "ssh://me@h", "a"),
             ("wss://host/relay?x=1:/a", "wss://host/relay?x=1", "/a"),
             ("wss://host:1/relay:/a", "wss://host:1/relay", "/a"),
             ("unix:///run/s.sock:/a", "unix:///run/s.sock", "/a"),

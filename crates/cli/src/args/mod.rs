@@ -1,22 +1,24 @@
 //! Command-line arguments that several commands have. Each command declares its own arguments.
 
+mod limits;
 mod location;
 mod on;
 #[cfg(test)]
 mod tests;
 mod variables;
 
+pub(crate) use limits::LimitArgs;
 pub(crate) use location::Location;
-pub(crate) use on::{LAUNCHED, On, OnOrLaunch, server_or_launched};
-pub(crate) use variables::{Variable, env_args, text, variable};
+pub(crate) use on::{AccessArgs, LAUNCHED, LOCAL, On, OnOrLaunch, SSH, server_or_launched};
+pub(crate) use variables::{Variable, env_args, local_variables, text, variable};
 
 use clap::Parser as _;
 
 use crate::{
     cmd::{
         attach::Attach, cat::Cat, completions::Completions, config::Config, cp::Cp, doctor::Doctor,
-        kill, kill::Kill, logs::Logs, ls::Ls, mcp::Mcp, ps::Ps, run::Run, sandbox::Sandbox,
-        schema::Schema, serve::Serve,
+        hosts::Hosts, kill, kill::Kill, logs::Logs, ls::Ls, mcp::Mcp, ps::Ps, run::Run,
+        sandbox::Sandbox, schema::Schema, serve::Serve, token::Token, watch::Watch,
     },
     render::visible::visible,
 };
@@ -79,6 +81,13 @@ pub(crate) enum Subcommand {
     Ls(Ls),
     /// Print files, local or on a server
     Cat(Cat),
+    /// Watch files and directories, and run a command when they change
+    ///
+    /// Watches everything below a directory. Prints changed paths, or runs a command after each
+    /// batch of changes; changes during the command start it again afterwards. Paths may be
+    /// replaced, removed and created again. After a lost connection it reconnects, and says that it
+    /// may have missed changes.
+    Watch(Watch),
     /// Run a command in a sandbox
     ///
     /// By default it may read everything, write this directory and the temporary directories, and
@@ -107,6 +116,8 @@ pub(crate) enum Subcommand {
     #[command(after_help = "Examples:
   outpost stop")]
     Stop,
+    /// Create, list and revoke the named tokens of a server
+    Token(Token),
     /// Print shell completions
     #[command(after_help = "Examples:
   outpost completions bash > ~/.local/share/bash-completion/completions/outpost
@@ -119,11 +130,16 @@ pub(crate) enum Subcommand {
     /// One file for each method and notification, and outpost.json with all of them. The file of a
     /// method describes the request; its params and result are under $defs.
     Schema(Schema),
+    /// Manage the hosts that --on can name
+    Hosts(Hosts),
     /// Use MCP servers on any executor
     Mcp(Mcp),
     /// Internal: restores the terminal if its parent is killed
     #[command(hide = true)]
     GuardTerminal,
+    /// Internal: connects stdin and stdout to the user's server, for ssh
+    #[command(hide = true)]
+    Relay,
     /// Internal: subreaper of the server's process trees
     #[command(hide = true)]
     Subreaper,

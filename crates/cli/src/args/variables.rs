@@ -9,6 +9,8 @@ use std::{
 use clap::{Arg, Command, Error, builder::TypedValueParser, error::ErrorKind};
 use outpost_engine::ServerEnvironment;
 
+use crate::endpoint::TOKEN_VARIABLE;
+
 /// Parses text. An error about text that isn't Unicode names the flag or the variable, and not the
 /// value, which may be a secret.
 #[derive(Clone, Copy)]
@@ -125,6 +127,14 @@ fn resolve(
         collected.insert(name.clone(), value);
     }
     Ok(collected)
+}
+
+/// The local variables that are Unicode text, since the wire carries nothing else, without the
+/// token for servers.
+pub(crate) fn local_variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| name != TOKEN_VARIABLE)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::{
         StdinForwarder, window_size,
     },
     detached::{self, Claim, Found},
+    endpoint::Endpoint,
     exit,
     render::out::{note, note_below},
 };
@@ -43,7 +44,8 @@ pub(crate) struct Attach {
 /// Attaches. The exit code is that of the process, if it exits meanwhile.
 pub(crate) async fn attach(args: &Attach) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let on = args.on.on.as_deref();
+    let server = args.on.endpoint()?;
+    let on = server.as_ref();
     let opening = async {
         let found = detached::open(on, &args.id, Claim::Take).await?.found;
         let remote = take_over(on, &found).await?;
@@ -64,7 +66,7 @@ pub(crate) async fn attach(args: &Attach) -> anyhow::Result<ExitCode> {
 
 /// Reports the outcome. The work continues in any case.
 async fn report(
-    on: Option<&str>,
+    on: Option<&Endpoint>,
     found: &Found,
     process: &Process,
     remote: &RemoteExecutor,
@@ -108,7 +110,7 @@ fn is_closed(error: &io::Error) -> bool {
 }
 
 /// Takes over the session of a process.
-async fn take_over(on: Option<&str>, found: &Found) -> anyhow::Result<RemoteExecutor> {
+async fn take_over(on: Option<&Endpoint>, found: &Found) -> anyhow::Result<RemoteExecutor> {
     if found.attached {
         note("taking over from another terminal");
     }

@@ -25,8 +25,7 @@ pub(crate) struct Cat {
 pub(crate) async fn cat(args: &Cat) -> anyhow::Result<ExitCode> {
     let mut stdout = tokio::io::stdout();
     let progress = CopyProgress::default();
-    let on = args.on.on.as_deref();
-    for_each_file(on, "outpost cat", &args.paths, async |location| {
+    for_each_file(&args.on, "outpost cat", &args.paths, async |location| {
         file_to_stdout(&location, &mut stdout, &progress).await
     })
     .await

@@ -1,6 +1,7 @@
 //! `outpost cp`: copies files and directories between this host and servers.
 
 use std::{
+    collections::BTreeSet,
     process::ExitCode,
     sync::Arc,
     time::{Duration, Instant},
@@ -25,7 +26,7 @@ const DRAW_EVERY: Duration = Duration::from_millis(100);
   outpost cp report.pdf ws://10.0.0.7:7777:/srv/        into an existing directory
   outpost cp -r ws://10.0.0.7:7777:/var/log ./logs      recursively
   outpost cp --on ws://10.0.0.7:7777 a b :/srv          one server for several paths
-  outpost cp 'stdio:ssh build outpost serve --listen stdio://:/srv/x' .
+  outpost cp build:/srv/x .                             a host of `outpost hosts`
   tar c . | outpost cp - unix:///run/outpost.sock:/tmp/all.tar
 
 Each file is written atomically. Modes and times are not preserved, except those
@@ -43,7 +44,7 @@ pub(crate) struct Cp {
     #[command(flatten)]
     pub(crate) on: OnOrLaunch,
 
-    /// Files to copy: PATH on this host, URL:PATH or, with --on, :PATH on a server, or - for stdin
+    /// Files to copy: PATH on this host, URL:PATH, NAME:PATH or, with --on, :PATH on a server, or - for stdin
     #[arg(value_name = "SOURCE", required = true, value_parser = Location::parser())]
     pub(crate) sources: Vec<Location>,
 
@@ -70,10 +71,20 @@ pub(crate) async fn cp(args: &Cp) -> anyhow::Result<ExitCode> {
     // A signal must remove incomplete files before this program exits.
     let mut signals = Signals::listen()?;
     let bar = CopyBar::new(args.quiet || args.destination == Location::Stream);
-    let mut locations = LocationResolver::new(args.on.on.as_deref(), "outpost cp");
+    let mut locations = LocationResolver::new(&args.on, "outpost cp")?;
     let paths = args.sources.iter().chain([&args.destination]);
     let addresses = paths.map(|path| locations.address(path));
-    let addresses = addresses.collect::<Result<_, _>>()?;
+    let addresses = addresses.collect::<anyhow::Result<Vec<_>>>()?;
+    let servers: BTreeSet<_> = addresses
+        .iter()
+        .flatten()
+        .filter_map(Address::server_key)
+        .collect();
+    if servers.len() > 1 && !args.on.access.is_empty() {
+        let message = "--token-file, --ca, --fingerprint and --client-cert are for one server, and the paths \
+                       name more; use `outpost hosts add` to keep those of each";
+        return Ok(exit::misuse(message));
+    }
     let copying = copy_all(args, addresses, &mut locations, &bar);
     let outcome = signals
         .unless_ended(copying)

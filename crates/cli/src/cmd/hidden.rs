@@ -1,5 +1,6 @@
 //! Hidden commands that the server runs: `outpost confine`, the helper inside a sandbox, and
-//! `outpost subreaper`, which supervises process trees on hosts without cgroups.
+//! `outpost subreaper`, which supervises process trees on hosts without cgroups. `outpost relay` is
+//! run by ssh.
 
 use std::{
     ffi::OsString,
@@ -12,7 +13,7 @@ use outpost_engine::{
     sandbox::{self, HelperCommand, Level, Sandbox},
 };
 
-use crate::{config::ConfigFiles, detached, user_server};
+use crate::{config::ConfigFiles, detached, state_directory, user_server};
 
 /// The executable that is running now, even if its file was replaced.
 const THIS_PROGRAM: &str = "/proc/self/exe";
@@ -43,8 +44,20 @@ pub(crate) fn confine_command(config: Option<&Path>) -> HelperCommand {
         program: PathBuf::from(THIS_PROGRAM),
         args: vec![CONFINE.to_owned()],
         own_paths,
+        grant_record: Some(state_directory::grant_record()),
         open_files: None,
     }
+}
+
+/// Connects stdin and stdout to the user's server, until either side ends.
+pub(crate) async fn relay() -> anyhow::Result<ExitCode> {
+    let (mut from_server, mut to_server) = user_server::open_socket().await?.into_split();
+    let (mut stdin, mut stdout) = (tokio::io::stdin(), tokio::io::stdout());
+    tokio::select! {
+        _ = tokio::io::copy(&mut stdin, &mut to_server) => {}
+        _ = tokio::io::copy(&mut from_server, &mut stdout) => {}
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The command with which the server starts the subreaper.

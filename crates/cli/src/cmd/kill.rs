@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use crate::{
     args::On,
     detached::{self, Claim},
+    endpoint::Endpoint,
     render::{errors, out},
 };
 
@@ -52,9 +53,10 @@ pub(crate) struct Kill {
 
 /// Ends or signals the processes, and prints a message for each.
 pub(crate) async fn kill(args: &Kill) -> anyhow::Result<ExitCode> {
+    let server = args.on.endpoint()?;
     let mut code = ExitCode::SUCCESS;
     for id in &args.ids {
-        match kill_one(args.on.on.as_deref(), id, args.signal).await {
+        match kill_one(server.as_ref(), id, args.signal).await {
             Ok(message) => out::lines([message])?,
             Err(error) => {
                 out::note(&errors::message(&error));
@@ -66,7 +68,11 @@ pub(crate) async fn kill(args: &Kill) -> anyhow::Result<ExitCode> {
 }
 
 /// Ends or signals one process, and returns a message.
-async fn kill_one(on: Option<&str>, id: &str, signal: Option<Signal>) -> anyhow::Result<String> {
+async fn kill_one(
+    on: Option<&Endpoint>,
+    id: &str,
+    signal: Option<Signal>,
+) -> anyhow::Result<String> {
     // A command that follows it is disconnected, and reconnects.
     let opened = detached::open(on, id, Claim::Take).await?;
     let process = opened.process();

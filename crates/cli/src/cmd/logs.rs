@@ -58,7 +58,8 @@ pub(crate) async fn logs(args: &Logs) -> anyhow::Result<ExitCode> {
 }
 
 async fn print_transcript(args: &Logs) -> anyhow::Result<ExitCode> {
-    let open = || detached::open(args.on.on.as_deref(), &args.id, Claim::Wait);
+    let server = args.on.endpoint()?;
+    let open = || detached::open(server.as_ref(), &args.id, Claim::Wait);
     let mut opened = open().await?;
     let mut transcript = Transcript::new(&opened.found.entry, args.follow);
     let wait = if args.follow {

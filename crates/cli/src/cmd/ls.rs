@@ -67,8 +67,7 @@ fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
 /// Lists the paths.
 pub(crate) async fn ls(args: &Ls) -> anyhow::Result<ExitCode> {
     let mut all = Vec::new();
-    let on = args.on.on.as_deref();
-    let code = for_each_file(on, "outpost ls", &args.paths, async |location| {
+    let code = for_each_file(&args.on, "outpost ls", &args.paths, async |location| {
         let entries = list(&location, args.long || args.json).await?;
         if args.json {
             all.extend(entries);

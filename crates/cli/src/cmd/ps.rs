@@ -16,6 +16,7 @@ use crate::{
         screen::{Cell, Screen, Style},
     },
     units::ago,
+    user_server,
 };
 
 /// Arguments of `outpost ps`.
@@ -38,7 +39,8 @@ pub(crate) struct Ps {
 
 /// Lists the processes of detached work.
 pub(crate) async fn ps(args: &Ps) -> anyhow::Result<ExitCode> {
-    let on = args.on.on.as_deref();
+    let server = args.on.endpoint()?;
+    let on = server.as_ref();
     let sessions = match detached::connect_if_running(on, detached::brief_options()).await? {
         Some(remote) => {
             let sessions = detached::list(&remote).await?;
@@ -46,7 +48,10 @@ pub(crate) async fn ps(args: &Ps) -> anyhow::Result<ExitCode> {
             sessions
         }
         None => {
-            out::note("your server is not running; `outpost run --detach` starts one");
+            out::note(match user_server::was_killed() {
+                true => user_server::WAS_KILLED,
+                false => "your server is not running; `outpost run --detach` starts one",
+            });
             Vec::new()
         }
     };

@@ -2,7 +2,8 @@
 
 use std::{
     io::{self, IsTerminal as _, stdin, stdout},
-    path::PathBuf,
+    os::unix::fs::MetadataExt as _,
+    path::{Component, PathBuf},
     process::ExitCode,
     time::Duration,
 };
@@ -12,12 +13,14 @@ use outpost_engine::sandbox::Level;
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    args::{LAUNCHED, OnOrLaunch, Variable, env_args, text, variable},
+    args::{LimitArgs, OnOrLaunch, Variable, env_args, local_variables, text, variable},
     console::{
         Attachment, EscapeKey, Key, Notice, OnLeave, Outcome, RawMode, Signals, StdinForwarder,
         attach, window_size,
     },
-    detached, exit,
+    detached,
+    endpoint::{Endpoint, cwd_on},
+    exit,
     render::{command_line, errors, out},
     target::{self, Leftovers, Target},
     units::parse_time,
@@ -32,13 +35,15 @@ const LANGUAGE: [&str; 2] = ["LANG", "LANGUAGE"];
 const LOCALE: &str = "LC_";
 
 /// Arguments of `outpost run`.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 #[command(after_help = "Examples:
   outpost run -- cargo test                       locally, in a supervised process tree
   outpost run --timeout 30s -- ./flaky.sh         exit code 124 on timeout
+  outpost run --memory 2GiB --pids 200 -- make    limits for it and its descendants
   outpost run -t -- htop                          with a terminal
   tar c . | outpost run --on ws://10.0.0.7:7777 -- tar x -C /srv
-  outpost run --on 'stdio:ssh build outpost serve --listen stdio://' -- make
+  outpost run --on build -- make                  a host of `outpost hosts`
+  outpost run --on ssh://me@build -- make
   outpost run --detach -- make -j8                prints an id for logs, attach and kill
 
 The exit code is the command's own; 128+N if signal N ended it, 124 on
@@ -73,6 +78,9 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) on: OnOrLaunch,
 
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
@@ -88,17 +96,29 @@ fn nonzero_time(text: &str) -> Result<Duration, &'static str> {
 
 /// Runs the command. The exit code is its own.
 pub(crate) fn run(args: &Run) -> ExitCode {
-    confined(args, None, Level::default())
+    match args.on.endpoint() {
+        Ok(server) => execute(args, server.as_ref(), None, Level::default()),
+        Err(error) => exit::report(Err(error), exit::of_remote_error),
+    }
 }
 
 /// Runs the command locally in a sandbox; none for full access.
 pub(crate) fn confined(args: &Run, sandbox: Option<Sandbox>, level: Level) -> ExitCode {
+    execute(args, None, sandbox, level)
+}
+
+fn execute(
+    args: &Run,
+    server: Option<&Endpoint>,
+    sandbox: Option<Sandbox>,
+    level: Level,
+) -> ExitCode {
     let mut interrupted = false;
     let command = async {
         if args.detach {
-            return detach(args).await;
+            return detach(args, server).await;
         }
-        let (code, by_interrupt) = run_attached(args, sandbox, level).await?;
+        let (code, by_interrupt) = run_attached(args, server, sandbox, level).await?;
         interrupted = by_interrupt;
         Ok(code)
     };
@@ -112,16 +132,15 @@ pub(crate) fn confined(args: &Run, sandbox: Option<Sandbox>, level: Level) -> Ex
 }
 
 /// Starts the command as detached work, and prints its id.
-async fn detach(args: &Run) -> anyhow::Result<ExitCode> {
-    let on = args.on.on.as_deref();
-    if on.is_some_and(|on| on.starts_with(LAUNCHED)) {
+async fn detach(args: &Run, server: Option<&Endpoint>) -> anyhow::Result<ExitCode> {
+    if server.is_some_and(Endpoint::is_launched) {
         return Ok(exit::misuse(
             "cannot use --on stdio: with --detach: such a server ends with its command",
         ));
     }
-    let start = with_terminal(args, program(args)?);
+    let start = with_terminal(args, program(args, server)?);
     let label = command_line::quoted(&args.command);
-    let id = match detached::start(on, start, &label).await? {
+    let id = match detached::start(server, start, &label).await? {
         Ok(id) => id,
         Err(error) => return Ok(exit::not_started(&args.command[0], &error)),
     };
@@ -142,15 +161,20 @@ fn has_input() -> bool {
 /// ended the command.
 async fn run_attached(
     args: &Run,
+    server: Option<&Endpoint>,
     sandbox: Option<Sandbox>,
     level: Level,
 ) -> anyhow::Result<(ExitCode, bool)> {
     // Before the start: later signals are for the command.
     let mut signals = Signals::listen()?;
     // Before connecting: an invalid argument needs no server.
-    let start = program(args)?;
-    let opening = Target::open(args.on.on.as_deref(), "outpost run", || {
-        target::local(Some(directory(args.cwd.as_deref())?), level)
+    let start = program(args, server)?;
+    let opening = Target::open(server, "outpost run", || {
+        let cwd = Some(directory(args.cwd.as_deref())?);
+        match args.limits.limits().needs_cgroup() {
+            true => target::local_with_cgroups(cwd, level),
+            false => target::local(cwd, level),
+        }
     });
     let target = match signals.unless_ended(opening).await {
         Ok(target) => target?,
@@ -176,7 +200,7 @@ async fn run_attached(
         }
     };
     let (code, interrupted, urgency) =
-        match attach_stdio(args, &process, &target, &mut signals).await {
+        match attach_stdio(args, server, &process, &target, &mut signals).await {
             Ok(outcome) => {
                 let of_interrupt = i32::from(exit::INTERRUPTED);
                 let died = matches!(outcome, Outcome::Exited(code) if code == of_interrupt);
@@ -185,7 +209,17 @@ async fn run_attached(
                     Outcome::Abandoned(_) => ExitUrgency::Abandon,
                     _ => ExitUrgency::Normal,
                 };
+                let has_exited = matches!(
+                    outcome,
+                    Outcome::Exited(_) | Outcome::ExitedWithLeftovers(_)
+                );
                 let code = exit::after(&process, outcome).await;
+                if has_exited
+                    && let Ok(exit) = process.wait().await
+                    && let Some(exceeded) = args.limits.exceeded(&exit)
+                {
+                    out::note(&exceeded);
+                }
                 (code, died && signals.interrupted(), urgency)
             }
             Err(error) => {
@@ -248,22 +282,39 @@ fn current_directory() -> anyhow::Result<PathBuf> {
     })
 }
 
-/// The working directory of the command, as an absolute path.
+/// The working directory of the command, as an absolute path. Contains the symbolic links through which
+/// the shell has entered it, because the sandbox must not follow those that a confined process has made.
 pub(crate) fn directory(cwd: Option<&str>) -> anyhow::Result<PathBuf> {
     let cwd = PathBuf::from(cwd.unwrap_or_default());
     if cwd.is_absolute() {
-        Ok(cwd)
-    } else {
-        Ok(current_directory()?.join(cwd).components().collect())
+        return Ok(cwd);
     }
+    let current = match logical_directory() {
+        Some(logical) => logical,
+        None => current_directory()?,
+    };
+    Ok(current.join(cwd).components().collect())
+}
+
+/// The working directory as in `$PWD`, if it still names this directory.
+fn logical_directory() -> Option<PathBuf> {
+    let logical = PathBuf::from(std::env::var_os("PWD")?);
+    let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+    if !logical.is_absolute() || !logical.components().all(is_plain) {
+        return None;
+    }
+    let (named, current) = (std::fs::metadata(&logical), std::fs::metadata("."));
+    let (named, current) = (named.ok()?, current.ok()?);
+    let same = (named.dev(), named.ino()) == (current.dev(), current.ino());
+    same.then_some(logical)
 }
 
 /// The command with its environment and working directory.
-fn program(args: &Run) -> anyhow::Result<Start> {
+pub(crate) fn program(args: &Run, server: Option<&Endpoint>) -> anyhow::Result<Start> {
     let start = Start::new(args.command.iter().cloned());
-    match &args.on.on {
+    match server {
         // The server's environment, plus the variables of the terminal and the language.
-        Some(_) => {
+        Some(server) => {
             let here = local_variables().filter(|(name, _)| {
                 let name = name.as_str();
                 let language = LANGUAGE.contains(&name) || name.starts_with(LOCALE);
@@ -273,7 +324,7 @@ fn program(args: &Run) -> anyhow::Result<Start> {
                 .inherit_env()
                 .envs(here)
                 .envs(env_args(&args.env, false)?);
-            Ok(match &args.cwd {
+            Ok(match cwd_on(Some(server), args.cwd.as_deref()) {
                 Some(cwd) => start.cwd(cwd),
                 None => start,
             })
@@ -296,14 +347,9 @@ fn program(args: &Run) -> anyhow::Result<Start> {
     }
 }
 
-/// The local variables that are Unicode text; the wire carries nothing else.
-fn local_variables() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-}
-
-/// Adds a terminal and a timeout.
+/// Adds a terminal, a timeout and limits.
 fn with_terminal(args: &Run, start: Start) -> Start {
+    let start = start.limits(args.limits.limits());
     let start = match (args.tty, window_size()) {
         (true, Some((rows, cols))) => start.size(rows, cols),
         (true, None) => start.tty(),
@@ -318,12 +364,12 @@ fn with_terminal(args: &Run, start: Start) -> Start {
 /// Connects our stdio with the command's.
 async fn attach_stdio(
     args: &Run,
+    server: Option<&Endpoint>,
     process: &Process,
     target: &Target,
     signals: &mut Signals,
 ) -> anyhow::Result<Outcome> {
     let remote = target.remote.as_ref();
-    let on = args.on.on.as_deref();
     // In raw mode the output must be shown on this terminal.
     let raw_mode = if args.tty && stdout().is_terminal() {
         RawMode::set()?
@@ -337,16 +383,14 @@ async fn attach_stdio(
     };
     let hint = escape_key.as_ref().map(|_| "Ctrl-] gives up");
     let wanted = StdinForwarder::is_wanted(args.interactive || args.tty);
-    let until = args
-        .timeout
-        .and_then(|time| Instant::now().checked_add(time));
+    let until = (args.timeout).and_then(|time| Instant::now().checked_add(time));
     let attachment = Attachment {
         process,
         remote,
         tty: args.tty,
         stdin: wanted.then(|| StdinForwarder::read(escape_key)),
         since: 0,
-        held_while_stopped: on.is_some_and(|on| !on.starts_with(LAUNCHED)),
+        held_while_stopped: server.is_some_and(|server| !server.is_launched()),
         on_leave: OnLeave::Terminate,
         until,
         notice: Notice::next_to(raw_mode.as_ref(), hint),

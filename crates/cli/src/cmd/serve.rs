@@ -5,15 +5,16 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
     time::Duration,
 };
 
 use anyhow::Context;
 use outpost_engine::{
     Engine, Limits, Spawner, SpawnerOptions,
-    sandbox::{HelperCommand, Sandbox},
+    sandbox::{Access, HelperCommand, Sandbox},
 };
-use outpost_server::{ConfigReadResult, ConnectionEnd, Host, Listen, Listener, Server};
+use outpost_server::{ConfigReadResult, ConnectionEnd, Host, Listen, Listener, Server, Settings};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::{
     runtime::{Builder, Runtime},
@@ -21,6 +22,7 @@ use tokio::{
 };
 
 use crate::{
+    certificate,
     cmd::hidden,
     config::{self, Config, SettingFlags},
     exit::RUNTIME_SHUTDOWN,
@@ -42,6 +44,7 @@ const TRIM_DELAY: Duration = Duration::from_secs(1);
   outpost serve --listen ws://127.0.0.1:7777
   outpost serve --listen unix:///run/user/1000/outpost.sock
   outpost serve --listen stdio://                 one client, on stdin and stdout
+  outpost serve --listen wss://0.0.0.0:7443 --tls-self-signed --tokens-file /etc/outpost/tokens.toml
 
 Every flag can also be set by a variable (OUTPOST_RETAIN_BYTES=4MiB) or in
 outpost.toml (retain_bytes = \"4MiB\"); `outpost config show` prints the settings.")]
@@ -70,6 +73,7 @@ fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
     // Before any secret is read: otherwise other processes of the user could read the memory and the
     // environment of the server, with the session ids of all clients.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).context("cannot protect the memory")?;
+    outpost_engine::adapt_heap_to_limits();
     let background = args.background;
     if background {
         rustix::process::setsid().context("cannot detach from the terminal")?;
@@ -123,13 +127,25 @@ async fn serve(
         trees: config.trees,
         subreaper: Some(hidden::subreaper_command()),
         child_open_files,
+        moves_own_cgroup: true,
+        adopts_orphans: true,
         ..SpawnerOptions::default()
     })
     .context("cannot set up process spawning")?;
+    let settings = Settings {
+        tls: certificate::load(&config)?.map(Arc::new),
+        ..config.server_settings()?
+    };
     let mut listeners = Vec::new();
     for listen in &config.listen {
-        listeners.extend(Listener::bind(listen)?);
+        listeners.extend(Listener::bind(listen, &settings)?);
     }
+    if config.allow_local_users && !settings.auth.settings().needs_token() {
+        tracing::warn!(
+            "every user of this machine may connect on loopback and run commands as this one"
+        );
+    }
+    warn_about_principals(&config);
     let host = Host {
         configuration: read_result,
         ..Host::detect(spawner.tree_kind())
@@ -139,12 +155,19 @@ async fn serve(
         end_forgotten_sessions: background,
         ..config.limits()
     };
-    let helper = HelperCommand {
+    let mut helper = HelperCommand {
         open_files: child_open_files,
         ..hidden::confine_command(config_file)
     };
+    helper.own_paths.extend(config.own_paths());
+    let hidden = config.own_paths().into_iter();
+    let hidden = hidden.filter(|own| own.access == Access::Deny);
+    outpost_files::protect(hidden.map(|own| own.path).chain(certificate::own_key()));
+    helper.own_paths.extend(certificate::own_path());
     let sandbox = Sandbox::new(helper, config.sandbox.level);
     let engine = Engine::with_sandbox(spawner, Some(sandbox), limits);
+    // First, because a probe of the sandbox that is about to end would count as another program.
+    let host = host.with_limits(engine.limit_support().await);
     // Before the first client, because `initialize` reports the result.
     let found = engine.sandbox_support().await;
     if let Err(reason) = &found {
@@ -152,10 +175,16 @@ async fn serve(
     }
     let host = host.with_sandbox(config.sandbox.level, found);
     tracing::info!(trees = %engine.tree_kind(), version = env!("CARGO_PKG_VERSION"), "serving");
-    let server = Server::new(engine.clone(), host, config.server_settings());
+    let server = Server::new(engine.clone(), host, settings);
     let urls: Vec<_> = listeners.iter().map(Listener::url).collect();
     for listener in listeners {
         tokio::spawn(listener.serve(server.clone()));
+    }
+    if config.tls_self_signed {
+        log.lines(&format!(
+            "fingerprint {}\n",
+            certificate::self_signed_fingerprint()?
+        ));
     }
     announce(&urls, stdio, log).context("cannot print the URLs")?;
     if background {
@@ -165,7 +194,8 @@ async fn serve(
     tokio::select! {
         () = serve_stdio(&server), if stdio => tracing::info!("stdin closed; shutting down"),
         () = server.idle_for(idle_timeout), if config.exit_when_idle.is_some() => tracing::info!("idle timeout; shutting down"),
-        name = signals.next() => tracing::info!(signal = name, "shutting down"),
+        name = signals.wait_for_end(&server) => tracing::info!(signal = name, "shutting down"),
+        () = server.follow_credential_files() => {}
         never = return_freed_memory(&engine) => match never {},
         () = server.measure_stops() => {}
         never = keep_blocking_thread(THREAD_KEEP_ALIVE) => match never {},
@@ -182,6 +212,21 @@ async fn serve(
             tracing::warn!(signal = name, "second signal; killing all processes");
             server.kill_all();
             Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Logs principals whose settings protect less than they seem to.
+fn warn_about_principals(config: &Config) {
+    for (name, principal) in &config.principals {
+        for root in principal.missing_roots() {
+            tracing::warn!(principal = name, root = %root.display(), "root does not exist");
+        }
+        if principal.chooses_workspace(&config.profiles()) {
+            tracing::warn!(
+                principal = name,
+                "principal may write any directory that it names as working directory; set roots"
+            );
         }
     }
 }
@@ -268,6 +313,19 @@ impl EndSignals {
             },
             hangup: signal(SignalKind::hangup())?,
         })
+    }
+
+    /// Waits for the signal that ends the server. SIGHUP makes a server with tokens or a certificate read
+    /// them again instead.
+    async fn wait_for_end(&mut self, server: &Server) -> &'static str {
+        loop {
+            match self.next().await {
+                "SIGHUP" if server.has_credential_files() => {
+                    server.reload_credentials();
+                }
+                name => return name,
+            }
+        }
     }
 
     async fn next(&mut self) -> &'static str {

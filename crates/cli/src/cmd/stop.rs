@@ -10,6 +10,9 @@ use crate::{detached, render::out, user_server};
 pub(crate) async fn stop() -> anyhow::Result<ExitCode> {
     let Some(sessions) = user_server::stop(detached::brief_options()).await? else {
         out::lines(["your server is not running"])?;
+        if user_server::was_killed() {
+            out::note(user_server::WAS_KILLED);
+        }
         return Ok(ExitCode::SUCCESS);
     };
     let running = detached::processes(&sessions, true).into_iter();

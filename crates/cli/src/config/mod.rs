@@ -8,12 +8,17 @@
 //!   clap takes the flags and their help from the doc comments
 //! - [`settings`]: the list of settings, collected from the default [`Config`]; their values in
 //!   each source, by precedence
-//! - [`values`], [`sandbox_profiles`]: value types and their syntax
+//! - [`access`]: converts the settings of authentication
+//! - [`values`], [`sandbox_profiles`], [`principals`], [`hosts`]: value types and their syntax
 //! - [`sources`]: reads flags, variables and files, each into a [`Layer`]
 //! - [`show`]: output of `config show` and `config/read`
 //! - [`files`]: locates and reads the configuration files
 
+mod access;
 mod files;
+mod hosts;
+mod memory_budget;
+mod principals;
 mod sandbox_profiles;
 mod settings;
 mod show;
@@ -22,6 +27,7 @@ mod tables;
 mod values;
 
 pub(crate) use files::{ConfigFiles, load, load_config, read_file};
+pub(crate) use hosts::{HostConfig, check_host_name, expand_home, split_host_path};
 use settings::SETTINGS;
 pub(crate) use settings::{Layer, Layers};
 pub(crate) use show::{read_result, table};

@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 use anyhow::{Context, ensure};
 use clap::{Arg, Args as _, Command};
 use indexmap::IndexMap;
-use outpost_server::ConfigSource as Source;
+use outpost_server::{ConfigSource as Source, Listen};
 use serde::Deserialize as _;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{Config, sources::parse_toml_value};
 
@@ -168,7 +168,25 @@ impl Layers {
     /// Puts the layers, highest precedence first, over the defaults.
     pub(crate) fn new(mut layers: Vec<Layer>) -> Self {
         layers.push(Layer::defaults());
-        Layers(layers)
+        let mut layers = Layers(layers);
+        if layers.is_launched()
+            && let Some(Layer { entries, .. }) = layers.0.last_mut()
+            && let Some(level) = entries
+                .iter_mut()
+                .find(|entry| entry.setting.key == "log.level")
+        {
+            (level.value, level.shown) = ("warn".into(), "warn".into());
+        }
+        layers
+    }
+
+    /// Whether a program launched the server as its only client. Its stderr is that of the client, where
+    /// people read error messages.
+    fn is_launched(&self) -> bool {
+        let listen = self
+            .effective()
+            .find(|(_, entry)| entry.setting.key == "listen");
+        listen.is_some_and(|(_, entry)| entry.shown == json!([Listen::Stdio.to_string()]))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Layer> {
@@ -197,6 +215,15 @@ impl Layers {
             "cannot use sandbox.default_profile = {profile:?}: there is no such profile in \
              sandbox.profiles"
         );
+        for (name, principal) in &config.principals {
+            let profile = principal.sandbox.as_deref();
+            ensure!(
+                profile.is_none_or(|profile| config.profiles().has(profile)),
+                "cannot use principals.{name}.sandbox = {:?}: there is no such profile in \
+                 sandbox.profiles",
+                profile.unwrap_or_default()
+            );
+        }
         Ok(config)
     }
 }
@@ -314,7 +341,10 @@ pub(super) mod tests {
         assert_eq!(limits.max_sessions, 2);
         assert_eq!(limits.retain_bytes, 3);
         assert_eq!(limits.window_bytes, 4);
-        assert_eq!(config.server_settings().max_session_ttl, Ttl::Unlimited);
+        assert_eq!(
+            config.server_settings().unwrap().max_session_ttl,
+            Ttl::Unlimited
+        );
         assert_eq!(limits.max_processes, defaults.max_processes);
     }
 

@@ -7,6 +7,9 @@ use sha2::{Digest, Sha256};
 use super::settings::{Entry, Layers, nest};
 use crate::render::screen::{Screen, Style};
 
+/// Columns up to which values are padded, so that their origins are aligned.
+const MAX_ALIGNED_COLUMNS: usize = 48;
+
 /// The result of `config/read`, with all layers.
 pub(crate) fn read_result(layers: &Layers) -> ConfigReadResult {
     let origins = layers.effective().map(|(layer, entry)| {
@@ -54,11 +57,13 @@ pub(crate) fn table(layers: &Layers, origins: bool, screen: Screen) -> Vec<Strin
     let keys = rows.iter().map(|(entry, ..)| entry.setting.key.len());
     let key_width = keys.max().unwrap_or_default();
     let values = rows.iter().map(|(_, value, _)| value.chars().count());
-    let value_width = values.max().unwrap_or_default();
+    // A long list of paths must not move the origins of all others out of sight.
+    let value_width = values.filter(|width| *width <= MAX_ALIGNED_COLUMNS).max();
+    let value_width = value_width.unwrap_or_default();
     let lines = rows.iter().map(|(entry, value, source)| {
         let mut line = format!("{:key_width$} = {value}", entry.setting.key);
         if origins {
-            let pad = value_width - value.chars().count();
+            let pad = value_width.saturating_sub(value.chars().count());
             line.push_str(&format!("{:pad$}  # {}", "", origin(source, entry)));
         }
         let style = match source {
@@ -127,7 +132,8 @@ mod tests {
     fn read_result_has_origins_and_layers_in_order() {
         let result = read_result(&five());
         assert_eq!(result.config["retain_bytes"], 3);
-        assert_eq!(result.config["log"]["level"], "info");
+        // On stdio only.
+        assert_eq!(result.config["log"]["level"], "warn");
         let origin = |key: &str| serde_json::to_value(&result.origins[key].name).unwrap();
         assert_eq!(origin("listen"), json!({"type": "commandLine"}));
         assert_eq!(origin("max_sessions"), json!({"type": "environment"}));
@@ -179,6 +185,17 @@ mod tests {
         assert!(!text(true, Screen::FILE).contains('\x1b'));
         assert!(text(true, Screen::COLOURED).contains('\x1b'));
         assert!(!text(false, Screen::FILE).contains('#'));
+    }
+
+    #[test]
+    fn long_value_does_not_widen_the_table() {
+        let long = format!("retain_bytes = 3\nallowed_hosts = [{:?}]", "x".repeat(400));
+        let layers = Layers::new(vec![layer_of(Source::Environment, &long)]);
+        let lines = table(&layers, true, Screen::FILE);
+        assert!(lines.len() > 1);
+        let long: Vec<_> = lines.iter().filter(|line| line.len() > 120).collect();
+        assert_eq!(long.len(), 1, "{long:?}");
+        assert!(long[0].ends_with("]  # OUTPOST_ALLOWED_HOSTS"), "{long:?}");
     }
 
     #[test]

@@ -18,9 +18,10 @@ use super::{
     settings::{Setting, VARIABLE_PREFIX, nearest},
     values::mask,
 };
+use crate::endpoint::{HOST_VARIABLE, TOKEN_VARIABLE};
 
 /// Variables with our prefix that aren't settings.
-const OTHER_VARIABLES: &[&str] = &[CONFIG_VARIABLE];
+const OTHER_VARIABLES: &[&str] = &[CONFIG_VARIABLE, TOKEN_VARIABLE, HOST_VARIABLE];
 /// Maximum number of characters of an excerpt.
 const MAX_EXCERPT: usize = 80;
 
@@ -43,9 +44,18 @@ fn flag(setting: &'static Setting) -> Option<Arg> {
             ArgAction::Set
         })
         .default_values(defaults);
+    if setting.default.is_boolean() {
+        let switch = flag.num_args(0..=1).require_equals(true);
+        return Some(
+            switch
+                .default_missing_value("true")
+                .hide_default_value(true),
+        );
+    }
     if is_choice {
         return Some(flag);
     }
+    let flag = flag.hide_default_value(setting.default == "");
     Some(flag.value_parser(move |text: &str| {
         let value = setting.parse_words(&[text.to_owned()]);
         setting.check(&value).map(|_| text.to_owned())
@@ -135,8 +145,8 @@ pub(super) fn environment_layer(
 
 /// The known variable that is closest to this one. The common prefix doesn't count.
 fn nearest_variable(name: &str) -> Option<String> {
-    let others = OTHER_VARIABLES.iter().map(|name| (*name).to_owned());
-    let known = SETTINGS.iter().map(Setting::variable).chain(others);
+    let known = SETTINGS.iter().map(Setting::variable);
+    let known = known.chain([CONFIG_VARIABLE.to_owned()]);
     let rest = |name: &str| name.strip_prefix(VARIABLE_PREFIX).map(str::to_owned);
     let nearest = nearest(&rest(name)?, known.filter_map(|name| rest(&name)))?;
     Some(format!("{VARIABLE_PREFIX}{nearest}"))
@@ -326,7 +336,7 @@ mod tests {
         o.toml:1: cannot use closed_retention = 1979-05-27: expected a time such as 30, "30s", "500ms" or "1h30m"
         o.toml:1: cannot use listen = "stdio://": expected a list with at least one URL, such as ["ws://127.0.0.1:0"]
         o.toml:1: cannot use listen = []: expected a list with at least one URL, such as ["ws://127.0.0.1:0"]
-        o.toml:1: cannot use listen = ["http://x"]: expected ws://IP:PORT, unix:///absolute/path or stdio://
+        o.toml:1: cannot use listen = ["http://x"]: expected ws://IP:PORT, wss://IP:PORT, unix:///absolute/path or stdio://
         o.toml:1: cannot use trees = "forest": expected one of auto, cgroup, subreaper, group
         o.toml:2: cannot use log.level = "loud": expected one of off, error, warn, info, debug, trace, or a filter such as outpost_server=debug
         o.toml:1: cannot use shell_environment_policy.inherit = true: expected one of all, core, none

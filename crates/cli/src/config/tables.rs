@@ -11,6 +11,8 @@
 use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 
@@ -22,11 +24,16 @@ use outpost_engine::{
     },
 };
 use outpost_mcp::{ServerConfig, config::ConfigError};
-use outpost_server::{Listen, Settings};
+use outpost_server::{
+    AuthLoadError, Authenticator, DEFAULT_MAX_CLOCK_SKEW, Listen, Settings, WebSocketAuth,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
+    hosts::{self, HostConfig},
+    memory_budget::default_memory_budget,
+    principals::{self, PrincipalTable},
     sandbox_profiles,
     values::{self, Secret, choice, choices, idle_timeout, max_ttl, size, time},
 };
@@ -39,7 +46,7 @@ const KEPT_OUTPUT_PART: usize = 4;
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Where to listen: ws://IP:PORT (port 0 picks one), unix:///PATH or stdio://; may be given more than once
+    /// Where to listen: ws://IP:PORT (port 0 picks one), wss://IP:PORT, unix:///PATH or stdio://; may be given more than once
     #[arg(long, value_name = "URL")]
     #[serde(with = "values::listen_urls")]
     pub(crate) listen: Vec<Listen>,
@@ -83,14 +90,77 @@ pub(crate) struct Config {
     #[arg(long, value_name = "N")]
     #[serde(deserialize_with = "values::count")]
     pub(crate) concurrent_requests: usize,
-    /// Web origins that may connect, each exactly as in the browser's `Origin` header
-    #[arg(skip)]
+    /// Web origins that may connect, each exactly as in the browser's `Origin` header; may be given more than once
+    #[arg(long, value_name = "ORIGIN")]
     #[serde(deserialize_with = "values::strings")]
     pub(crate) allowed_origins: Vec<String>,
     /// Names in the `Host` header that may be used besides localhost and loopback addresses; may be given more than once
     #[arg(long, value_name = "NAME")]
     #[serde(deserialize_with = "values::strings")]
     pub(crate) allowed_hosts: Vec<String>,
+    /// The certificate chain of wss:// listeners, in PEM encoding
+    #[arg(long, value_name = "FILE")]
+    #[serde(deserialize_with = "values::path")]
+    pub(crate) tls_cert: PathBuf,
+    /// The private key of that certificate, in PEM encoding; only the server's user may be able to read it
+    #[arg(long, value_name = "FILE")]
+    #[serde(deserialize_with = "values::path")]
+    pub(crate) tls_key: PathBuf,
+    /// Create a certificate for wss:// listeners, keep it, and print its fingerprint on stderr
+    #[arg(long, value_name = "BOOL")]
+    #[serde(deserialize_with = "values::switch")]
+    pub(crate) tls_self_signed: bool,
+    /// Certificate authorities whose client certificates are accepted, in PEM encoding
+    #[arg(long, value_name = "FILE")]
+    #[serde(deserialize_with = "values::path")]
+    pub(crate) tls_client_ca: PathBuf,
+    /// Listen on ws:// addresses that aren't loopback, for a proxy that adds TLS; needs authentication
+    #[arg(long, value_name = "BOOL")]
+    #[serde(deserialize_with = "values::switch")]
+    pub(crate) plaintext_behind_proxy: bool,
+    /// How WebSocket clients authenticate
+    #[arg(long, value_name = "KIND", value_parser = choices::<WebSocketAuth>())]
+    #[serde(deserialize_with = "choice")]
+    pub(crate) ws_auth: WebSocketAuth,
+    /// The file of the capability token
+    #[arg(long, value_name = "FILE")]
+    #[serde(deserialize_with = "values::absolute_path")]
+    pub(crate) ws_token_file: PathBuf,
+    /// SHA-256 of the capability token, in place of its file
+    #[arg(long, value_name = "HEX")]
+    #[serde(deserialize_with = "values::token_hash")]
+    pub(crate) ws_token_sha256: String,
+    /// The file of the secret that signs tokens with HS256
+    #[arg(long, value_name = "FILE")]
+    #[serde(deserialize_with = "values::absolute_path")]
+    pub(crate) ws_shared_secret_file: PathBuf,
+    /// The issuer that signed tokens must name
+    #[arg(long, value_name = "NAME")]
+    #[serde(deserialize_with = "values::text")]
+    pub(crate) ws_issuer: String,
+    /// The audience that signed tokens must name
+    #[arg(long, value_name = "NAME")]
+    #[serde(deserialize_with = "values::text")]
+    pub(crate) ws_audience: String,
+    /// Tolerated difference between the clocks of the issuer and this host, in seconds
+    #[arg(long, value_name = "N")]
+    pub(crate) ws_max_clock_skew_seconds: u32,
+    /// The file of the public keys that verify signed tokens, a JWK set, in place of a secret
+    #[arg(long, value_name = "FILE")]
+    #[serde(deserialize_with = "values::absolute_path")]
+    pub(crate) jwks_file: PathBuf,
+    /// The file of named tokens, made by `outpost token new`
+    #[arg(long, value_name = "FILE")]
+    #[serde(deserialize_with = "values::absolute_path")]
+    pub(crate) tokens_file: PathBuf,
+    /// Admit every user of this machine on loopback addresses without a token
+    #[arg(long, value_name = "BOOL")]
+    #[serde(deserialize_with = "values::switch")]
+    pub(crate) allow_local_users: bool,
+    /// Principals by name, each with what it may do.
+    #[arg(skip)]
+    #[serde(deserialize_with = "principals::deserialize")]
+    pub(crate) principals: BTreeMap<String, PrincipalTable>,
     /// How whole process trees are ended; `auto` uses the best method of this host
     #[arg(long, value_name = "KIND", value_parser = choices::<TreeChoice>())]
     #[serde(deserialize_with = "choice")]
@@ -105,6 +175,10 @@ pub(crate) struct Config {
     pub(crate) log: LogTable,
     #[command(flatten)]
     pub(crate) shell_environment_policy: ShellEnvironmentPolicyTable,
+    /// Hosts by name, for `--on`. Secret: they name servers and files of the user.
+    #[arg(skip)]
+    #[serde(deserialize_with = "hosts::deserialize")]
+    hosts: Secret<Map<String, Value>>,
     /// MCP servers by name. Secret: arguments, variables and headers may hold passwords.
     #[arg(skip)]
     #[serde(deserialize_with = "values::mcp_servers")]
@@ -175,7 +249,7 @@ pub(crate) struct ShellEnvironmentPolicyTable {
 #[derive(Clone, Debug, Default, clap::Args, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct McpTable {
-    /// Server on which remote MCP servers run: a URL as for `--on`, or empty.
+    /// Server on which remote MCP servers run: a URL or a host's name as for `--on`, or empty.
     #[arg(skip)]
     #[serde(deserialize_with = "values::remote_url")]
     pub(crate) on: String,
@@ -190,7 +264,7 @@ impl Default for Config {
             listen: vec![Listen::WebSocket(loopback)],
             retain_bytes: limits.retain_bytes,
             window_bytes: limits.window_bytes,
-            memory_budget: limits.kept_output_bytes + settings.message_memory_bytes,
+            memory_budget: default_memory_budget(),
             closed_retention: limits.closed_retention,
             session_ttl: settings.session_ttl,
             max_session_ttl: settings.max_session_ttl,
@@ -200,11 +274,28 @@ impl Default for Config {
             concurrent_requests: settings.concurrent_requests,
             allowed_origins: settings.allowed_origins,
             allowed_hosts: settings.allowed_hosts,
+            tls_cert: PathBuf::new(),
+            tls_key: PathBuf::new(),
+            tls_self_signed: false,
+            tls_client_ca: PathBuf::new(),
+            plaintext_behind_proxy: settings.plaintext_behind_proxy,
+            ws_auth: WebSocketAuth::default(),
+            ws_token_file: PathBuf::new(),
+            ws_token_sha256: String::new(),
+            ws_shared_secret_file: PathBuf::new(),
+            ws_issuer: String::new(),
+            ws_audience: String::new(),
+            ws_max_clock_skew_seconds: DEFAULT_MAX_CLOCK_SKEW.as_secs() as u32,
+            jwks_file: PathBuf::new(),
+            tokens_file: PathBuf::new(),
+            allow_local_users: false,
+            principals: BTreeMap::new(),
             trees: TreeChoice::default(),
             sandbox: SandboxTable::default(),
             exit_when_idle: None,
             log: LogTable::default(),
             shell_environment_policy: ShellEnvironmentPolicyTable::default(),
+            hosts: Secret::default(),
             mcp_servers: Secret::default(),
             mcp: McpTable::default(),
         }
@@ -251,10 +342,12 @@ impl Config {
         }
     }
 
-    /// Limits and policies of the server.
-    pub(crate) fn server_settings(&self) -> Settings {
+    /// Limits and policies of the server, without its certificate.
+    pub(crate) fn server_settings(&self) -> Result<Settings, AuthLoadError> {
         let env = &self.shell_environment_policy;
-        Settings {
+        Ok(Settings {
+            auth: Arc::new(Authenticator::load(self.auth_settings())?),
+            plaintext_behind_proxy: self.plaintext_behind_proxy,
             session_ttl: self.session_ttl,
             max_session_ttl: self.max_session_ttl,
             max_connections: self.max_connections,
@@ -271,7 +364,7 @@ impl Config {
                 include_only: env.include_only.clone(),
             },
             ..Settings::default()
-        }
+        })
     }
 
     /// Sandbox profiles by name.
@@ -280,6 +373,11 @@ impl Config {
             default: self.sandbox.default_profile.clone(),
             configured: self.sandbox.profiles.clone(),
         }
+    }
+
+    /// Hosts by name.
+    pub(crate) fn hosts(&self) -> anyhow::Result<BTreeMap<String, HostConfig>> {
+        hosts::parse(&self.hosts.0)
     }
 
     /// Configured MCP servers by name.

@@ -1,11 +1,11 @@
 //! Values of settings: how serde reads and writes them, and the names of choices.
 
-use std::{collections::BTreeMap, fmt, num::NonZeroUsize, time::Duration};
+use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use outpost_engine::{Inherit, TreeChoice, Ttl, sandbox::Level};
 use outpost_mcp::ServerConfig;
-use outpost_server::Listen;
+use outpost_server::{Listen, TokenHash, WebSocketAuth};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{DeserializeOwned, Error as _},
@@ -142,6 +142,40 @@ pub(super) fn variables<'de, D: Deserializer<'de>>(
     Ok(Secret(variables))
 }
 
+/// A text, or an empty one for none.
+pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    expect(deserializer, "a text")
+}
+
+/// A path, or an empty one for none. A relative one is below the working directory.
+pub(super) fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    let path: PathBuf = expect(deserializer, "a path")?;
+    if path.as_os_str().is_empty() {
+        return Ok(path);
+    }
+    std::path::absolute(path).map_err(D::Error::custom)
+}
+
+/// An absolute path, or an empty one for none.
+pub(super) fn absolute_path<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<PathBuf, D::Error> {
+    let path: PathBuf = expect(deserializer, "an absolute path")?;
+    if path.as_os_str().is_empty() || path.is_absolute() {
+        return Ok(path);
+    }
+    Err(D::Error::custom("expected an absolute path"))
+}
+
+/// A hash of a token, or an empty text for none.
+pub(super) fn token_hash<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let hash: String = expect(deserializer, "the 64 hexadecimal digits of a SHA-256")?;
+    if !hash.is_empty() {
+        hash.parse::<TokenHash>().map_err(D::Error::custom)?;
+    }
+    Ok(hash)
+}
+
 /// Serde for the addresses to listen on.
 pub(super) mod listen_urls {
     use super::*;
@@ -178,10 +212,9 @@ pub(super) fn mcp_servers<'de, D: Deserializer<'de>>(
     Ok(Secret(tables))
 }
 
-/// A URL as for `--on`, or an empty string.
+/// A URL or a host's name as for `--on`, or an empty string.
 pub(super) fn remote_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    const EXPECTED: &str =
-        "a URL that begins with ws://, wss:// or unix:///, or stdio: and a command";
+    const EXPECTED: &str = "the name of a host, a URL that begins with ws://, wss://, unix:/// or ssh://, or stdio: and a command";
     let url: String = expect(deserializer, EXPECTED)?;
     if !url.is_empty() && server_or_launched(&url).is_err() {
         return Err(D::Error::custom(format_args!("expected {EXPECTED}")));
@@ -235,6 +268,17 @@ impl Choice for Level {
             "Namespaces, seccomp and Landlock; rejected where namespaces are missing",
         ),
         ("landlock", "Landlock and seccomp only: weaker isolation"),
+    ];
+}
+
+impl Choice for WebSocketAuth {
+    const VALUES: &'static [(&'static str, &'static str)] = &[
+        ("none", "No token, or a named one of --tokens-file"),
+        ("capability-token", "One token for all clients"),
+        (
+            "signed-bearer-token",
+            "A signed token (JWT) for each client",
+        ),
     ];
 }
 

@@ -6,7 +6,10 @@ use outpost_client::{Error, Process, RemoteExecutor, Signal};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Notice, OnLeave, Signals, StdinForwarder, output::OutputPrinter, stdin::InputEnd};
+use super::{
+    Notice, OnLeave, Signals, StdinForwarder, output::OutputPrinter, signals::stop_signal,
+    stdin::InputEnd,
+};
 use crate::render::errors;
 
 /// A process, and what to connect with it.
@@ -58,6 +61,7 @@ pub(crate) async fn attach(mut attachment: Attachment<'_>, signals: &mut Signals
         notice,
         ..
     } = attachment;
+    let stop = stop_signal(&attachment);
     let (exit, exited) = watch::channel(None);
     let printer = OutputPrinter {
         since: attachment.since,
@@ -75,7 +79,7 @@ pub(crate) async fn attach(mut attachment: Attachment<'_>, signals: &mut Signals
             OnLeave::Detach => Outcome::Detached,
             OnLeave::Terminate => Outcome::Abandoned(Signal::Interrupt),
         },
-        outcome = signals.forward(&attachment, &exited) => outcome,
+        outcome = signals.forward(&attachment, &exited, stop) => outcome,
         () = notice.follow(remote) => Outcome::Abandoned(Signal::Interrupt),
     }
 }

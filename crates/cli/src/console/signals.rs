@@ -29,7 +29,14 @@ const MAX_IN_FLIGHT: usize = 16;
 pub(crate) struct Signals {
     end_signals: EndSignals,
     window: UnixSignal,
+    forwarded: Forwarded,
+}
+
+/// The signals that were forwarded to a process.
+#[derive(Default)]
+struct Forwarded {
     interrupted: bool,
+    last: Option<Signal>,
 }
 
 /// Signals that would end this program.
@@ -64,7 +71,7 @@ impl Signals {
                 hangup: signal(SignalKind::hangup())?,
             },
             window: signal(SignalKind::window_change())?,
-            interrupted: false,
+            forwarded: Forwarded::default(),
         })
     }
 
@@ -86,20 +93,26 @@ impl Signals {
 
     /// Returns whether an interrupt was forwarded.
     pub(crate) fn interrupted(&self) -> bool {
-        self.interrupted
+        self.forwarded.interrupted
+    }
+
+    /// Returns the last signal that was forwarded.
+    pub(crate) fn forwarded(&self) -> Option<Signal> {
+        self.forwarded.last
     }
 
     /// Forwards signals. Returns the outcome if one ends the attachment. `exited` has the exit code
-    /// once all earlier output has been written.
+    /// once all earlier output has been written. `stop` is the signal of [`stop_signal`].
     pub(super) async fn forward(
         &mut self,
         to: &Attachment<'_>,
         exited: &watch::Receiver<Option<i32>>,
+        stop: Option<UnixSignal>,
     ) -> Outcome {
         tokio::select! {
-            outcome = self.end_signals.forward(to, exited, &mut self.interrupted) => outcome,
+            outcome = self.end_signals.forward(to, exited, &mut self.forwarded) => outcome,
             never = forward_size(&mut self.window, to) => match never {},
-            never = stop_on_request(to) => match never {},
+            never = stop_on_request(to, stop) => match never {},
         }
     }
 }
@@ -121,7 +134,7 @@ impl EndSignals {
         &mut self,
         to: &Attachment<'_>,
         exited: &watch::Receiver<Option<i32>>,
-        interrupted: &mut bool,
+        forwarded: &mut Forwarded,
     ) -> Outcome {
         let is_lost = || {
             to.remote.is_some_and(|remote| {
@@ -152,7 +165,8 @@ impl EndSignals {
                 return kill(to.process, signal).await;
             }
             asked |= leaves;
-            *interrupted |= signal == Signal::Interrupt;
+            forwarded.interrupted |= signal == Signal::Interrupt;
+            forwarded.last = Some(signal);
             if in_flight.len() < MAX_IN_FLIGHT {
                 let process = to.process.clone();
                 in_flight.spawn(async move {
@@ -181,21 +195,25 @@ async fn forward_size(window: &mut UnixSignal, to: &Attachment<'_>) -> Infallibl
     }
 }
 
+/// Handles SIGTSTP from now on, if the session must outlast a stop of this program. Called before any
+/// output is printed, so that a Ctrl-Z after it is handled.
+///
+/// A launched server is stopped by the same Ctrl-Z and needs no handler. SIGSTOP can't be handled. An
+/// ignored SIGTSTP stays ignored.
+pub(super) fn stop_signal(to: &Attachment<'_>) -> Option<UnixSignal> {
+    let is_held = to.remote.is_some() && to.held_while_stopped;
+    if !is_held || outpost_engine::is_sigtstp_ignored() {
+        return None;
+    }
+    let stop_signal = rustix::process::Signal::TSTP.as_raw();
+    signal(SignalKind::from_raw(stop_signal)).ok()
+}
+
 /// Stops this program on Ctrl-Z. Stopped, it doesn't answer the server, which would drop the
 /// connection after a minute and end the command with the session's lease. So the server is asked to
 /// keep the session for longer; if it can't, this program continues.
-///
-/// A launched server is stopped by the same Ctrl-Z and needs none of this. SIGSTOP can't be handled.
-/// An ignored SIGTSTP stays ignored.
-async fn stop_on_request(to: &Attachment<'_>) -> Infallible {
-    let stop_signal = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
-    let (Some(remote), true) = (to.remote, to.held_while_stopped) else {
-        return std::future::pending().await;
-    };
-    if outpost_engine::is_sigtstp_ignored() {
-        return std::future::pending().await;
-    }
-    let Ok(mut stop) = signal(stop_signal) else {
+async fn stop_on_request(to: &Attachment<'_>, stop: Option<UnixSignal>) -> Infallible {
+    let (Some(remote), Some(mut stop)) = (to.remote, stop) else {
         return std::future::pending().await;
     };
     while stop.recv().await.is_some() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use outpost_client::{
     ConnectionState, DeliveryMode, Error, ErrorKind, Executor, Lease, ProcessEntry, ProcessPeek,
-    ReconnectFailure, RemoteExecutor, SessionEntry, public_address,
+    ReconnectFailure, RemoteExecutor, SessionEntry,
 };
 use tokio::time::timeout;
 
@@ -14,7 +14,7 @@ use super::{
     session_keys::{SessionKey, SessionKeys},
     sessions::{is_detached_work, list},
 };
-use crate::render::visible::visible;
+use crate::{endpoint::Endpoint, render::visible::visible};
 
 /// Timeout for the server to close a connection after another one took over the session.
 const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -88,7 +88,11 @@ pub(crate) fn has_been_taken_over(state: &ConnectionState) -> bool {
 
 /// Finds a process by its name. If the server doesn't list its sessions, the session is attached to
 /// until the result is dropped.
-pub(crate) async fn open(on: Option<&str>, name: &str, claim: Claim) -> anyhow::Result<Opened> {
+pub(crate) async fn open(
+    on: Option<&Endpoint>,
+    name: &str,
+    claim: Claim,
+) -> anyhow::Result<Opened> {
     // SESSION/PROCESS, which other users can read in /proc.
     if let Some((session, process)) = name.split_once('/') {
         let key = SessionKey {
@@ -97,9 +101,9 @@ pub(crate) async fn open(on: Option<&str>, name: &str, claim: Claim) -> anyhow::
         };
         return resume(on, &key, claim).await;
     }
-    if let Some(server) = on.filter(|on| !on.starts_with("unix:"))
+    if let Some(server) = on.filter(|on| !on.lists_sessions())
         && let Ok(keys) = SessionKeys::of_user()
-        && let Some(key) = keys.find(server, name)?
+        && let Some(key) = keys.find(server.url(), name)?
     {
         let opened = resume(on, &key, claim).await;
         if opened.as_ref().is_err_and(is_gone) {
@@ -137,7 +141,7 @@ struct Gone {
     process: String,
 }
 
-async fn resume(on: Option<&str>, key: &SessionKey, claim: Claim) -> anyhow::Result<Opened> {
+async fn resume(on: Option<&Endpoint>, key: &SessionKey, claim: Claim) -> anyhow::Result<Opened> {
     let SessionKey { process, session } = key;
     let mut takeovers = 0;
     let (remote, processes) = loop {
@@ -166,7 +170,7 @@ async fn resume(on: Option<&str>, key: &SessionKey, claim: Claim) -> anyhow::Res
 }
 
 async fn attach(
-    on: Option<&str>,
+    on: Option<&Endpoint>,
     session: &str,
     process: &str,
     claim: Claim,
@@ -232,10 +236,10 @@ fn pick(sessions: &[SessionEntry], name: &str) -> anyhow::Result<Option<Found>> 
 }
 
 /// The command that attaches to a process again.
-pub(crate) fn attach_command(on: Option<&str>, found: &Found) -> String {
+pub(crate) fn attach_command(on: Option<&Endpoint>, found: &Found) -> String {
     let id = found.name();
     match on {
-        Some(on) => format!("outpost attach --on {} {id}", public_address(on)),
+        Some(on) => format!("outpost attach --on {} {id}", on.description()),
         None => format!("outpost attach {id}"),
     }
 }
@@ -245,9 +249,8 @@ fn started_on(name: &str) -> Option<String> {
     SessionKeys::of_user().ok()?.server_of(name)
 }
 
-fn unknown(on: Option<&str>, name: &str) -> String {
-    let on = on.map(public_address);
-    match (&on, started_on(name)) {
+fn unknown(on: Option<&Endpoint>, name: &str) -> String {
+    match (on.map(Endpoint::description), started_on(name)) {
         (None, Some(server)) => unknown_here(name, &server),
         (None, None) => format!("no process {name}; `outpost ps` lists the processes"),
         (Some(on), _) => format!("no process {name}; `outpost ps --on {on}` lists the processes"),
@@ -295,7 +298,7 @@ mod tests {
 
     fn picked(sessions: &[SessionEntry], name: &str) -> Result<(String, String), String> {
         let found = pick(sessions, name).map_err(|error| error.to_string())?;
-        let found = found.ok_or_else(|| unknown(Some("unix:///s"), name))?;
+        let found = found.ok_or_else(|| unknown(None, name))?;
         Ok((found.session_id, found.entry.process_id))
     }
 

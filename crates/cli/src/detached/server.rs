@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outpost_client::{Error, Lease, RemoteExecutor, RemoteOptions};
 
-use crate::user_server;
+use crate::{endpoint::Endpoint, user_server};
 
 /// Reconnect timeout for a server on this host: if the connection is lost, the server has
 /// exited.
@@ -12,33 +12,33 @@ const LOCAL_RECONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Connects; starts the user's own server if necessary.
 pub(crate) async fn connect(
-    on: Option<&str>,
+    on: Option<&Endpoint>,
     options: RemoteOptions,
 ) -> anyhow::Result<RemoteExecutor> {
     match on {
         None => user_server::connect(local_options(options)).await,
-        Some(url) => connect_to_url(url, options).await,
+        Some(server) => connect_to(server, options).await,
     }
 }
 
 /// Connects; none if the user's own server isn't running.
 pub(crate) async fn connect_if_running(
-    on: Option<&str>,
+    on: Option<&Endpoint>,
     options: RemoteOptions,
 ) -> anyhow::Result<Option<RemoteExecutor>> {
     match on {
         None => user_server::find(local_options(options)).await,
-        Some(url) => connect_to_url(url, options).await.map(Some),
+        Some(server) => connect_to(server, options).await.map(Some),
     }
 }
 
-async fn connect_to_url(url: &str, options: RemoteOptions) -> anyhow::Result<RemoteExecutor> {
-    let options = if url.starts_with("unix:") {
+async fn connect_to(server: &Endpoint, options: RemoteOptions) -> anyhow::Result<RemoteExecutor> {
+    let options = if server.is_unix() {
         local_options(options)
     } else {
         options
     };
-    let remote = RemoteExecutor::connect(url, options).await;
+    let remote = server.connect(options).await;
     remote.map_err(|error| {
         let message = match &error {
             Error::Unreachable { .. } | Error::Disconnected { .. } | Error::TimedOut { .. } => {

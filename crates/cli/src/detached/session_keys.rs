@@ -4,7 +4,6 @@
 //! command in `/proc`. So a command gets the id of the process, and a private file has the session.
 
 use std::{
-    ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
@@ -15,6 +14,8 @@ use anyhow::{Context, bail};
 use outpost_client::public_address;
 use outpost_engine::sandbox::{Access, planning::OwnPath};
 use serde::{Deserialize, Serialize};
+
+use crate::state_directory;
 
 /// The stored keys of this user: a file for each process, named like it.
 pub(super) struct SessionKeys {
@@ -39,8 +40,7 @@ pub(super) struct SessionKey {
 
 impl SessionKeys {
     pub(super) fn of_user() -> anyhow::Result<Self> {
-        let variable = |name| std::env::var_os(name);
-        Self::in_state(variable("XDG_STATE_HOME"), variable("HOME")).context(
+        state_directory::of_user().map(Self::in_state).context(
             "cannot locate the keys of detached work: HOME is not set; set it, or XDG_STATE_HOME",
         )
     }
@@ -56,13 +56,10 @@ impl SessionKeys {
         })
     }
 
-    /// In the state directory, see <https://specifications.freedesktop.org/basedir-spec/>.
-    fn in_state(state: Option<OsString>, home: Option<OsString>) -> Option<Self> {
-        let absolute = |path: Option<OsString>| path.map(PathBuf::from).filter(|p| p.is_absolute());
-        let state = absolute(state).or_else(|| Some(absolute(home)?.join(".local/state")))?;
-        Some(SessionKeys {
-            directory: state.join("outpost/sessions"),
-        })
+    fn in_state(state: PathBuf) -> Self {
+        SessionKeys {
+            directory: state.join("sessions"),
+        }
     }
 
     /// Stores the key of a process that is about to be started.
@@ -181,7 +178,7 @@ mod tests {
     const SERVER: &str = "ws://127.0.0.1:7777";
 
     fn keys(state: &Path) -> SessionKeys {
-        SessionKeys::in_state(Some(state.into()), None).unwrap()
+        SessionKeys::in_state(state.to_owned())
     }
 
     fn add(keys: &SessionKeys, server: &str, process: &str) {
@@ -195,19 +192,6 @@ mod tests {
     fn found(keys: &SessionKeys, server: &str, prefix: &str) -> Result<Option<String>, String> {
         let key = keys.find(server, prefix).map_err(|error| error.to_string());
         key.map(|key| key.map(|key| key.session))
-    }
-
-    #[test]
-    fn directory_is_in_state_home_or_home() {
-        let path = |state: Option<&str>, home: Option<&str>| {
-            let keys = SessionKeys::in_state(state.map(Into::into), home.map(Into::into));
-            keys.map(|keys| keys.shown())
-        };
-        let below = |path: &str| Some(format!("{path}/outpost/sessions"));
-        assert_eq!(path(Some("/s"), Some("/h")), below("/s"));
-        assert_eq!(path(Some("relative"), Some("/h")), below("/h/.local/state"));
-        assert_eq!(path(None, Some("/h")), below("/h/.local/state"));
-        assert_eq!(path(None, None), None);
     }
 
     #[test]

@@ -48,8 +48,8 @@ pub(crate) fn label_of(session: &SessionEntry) -> Option<&str> {
 pub(crate) async fn list(remote: &RemoteExecutor) -> anyhow::Result<Vec<SessionEntry>> {
     if !remote.capabilities().session_list {
         anyhow::bail!(
-            "cannot list the server's processes: it lists them only to its owner, over a unix socket; \
-             use --on unix:///PATH"
+            "cannot list the server's processes: it lists them over a unix socket, and to clients with a \
+             token or a certificate; connect in one of these ways"
         );
     }
     let sessions = remote.sessions().await;

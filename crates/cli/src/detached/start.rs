@@ -11,7 +11,7 @@ use super::{
     session_keys::{SessionKey, SessionKeys},
     sessions::label_for,
 };
-use crate::render::out::note;
+use crate::{endpoint::Endpoint, render::out::note};
 
 const ID_ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH: usize = 8;
@@ -23,7 +23,7 @@ const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Starts a process in a session of its own, and returns its id. `command` is its command line,
 /// for lists. The inner error is that of the command, the outer one that of the server.
 pub(crate) async fn start(
-    on: Option<&str>,
+    on: Option<&Endpoint>,
     start: Start,
     command: &str,
 ) -> anyhow::Result<Result<String, Error>> {
@@ -53,7 +53,7 @@ pub(crate) async fn start(
 
 /// Creates a session that stays until it is closed, or for [`MAX_LEASE`] if the server doesn't
 /// allow that.
-async fn create_session(on: Option<&str>, command: &str) -> anyhow::Result<RemoteExecutor> {
+async fn create_session(on: Option<&Endpoint>, command: &str) -> anyhow::Result<RemoteExecutor> {
     let options = |lease| {
         RemoteOptions::default()
             .client_name("outpost")
@@ -83,7 +83,7 @@ async fn create_session(on: Option<&str>, command: &str) -> anyhow::Result<Remot
 /// Stores the session id if the server doesn't list its sessions. Before the start, because work
 /// without a key would be out of reach.
 fn store_key(
-    on: Option<&str>,
+    on: Option<&Endpoint>,
     remote: &RemoteExecutor,
     id: &str,
 ) -> anyhow::Result<Option<SessionKeys>> {
@@ -97,7 +97,7 @@ fn store_key(
         process: id.to_owned(),
         session: session.to_owned(),
     };
-    keys.add(server, &key)?;
+    keys.add(server.url(), &key)?;
     Ok(Some(keys))
 }
 

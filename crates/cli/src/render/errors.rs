@@ -1,6 +1,8 @@
 //! Formats errors for people.
 
-use outpost_client::Error;
+use std::sync::Arc;
+
+use outpost_client::{DialError, Error};
 
 /// An error with its causes. A repeated cause is left out.
 pub(crate) fn message(error: &anyhow::Error) -> String {
@@ -11,9 +13,10 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
 pub(crate) fn chain_message(error: &(dyn std::error::Error + 'static)) -> String {
     let mut chain = String::new();
     for cause in std::iter::successors(Some(error), |error| error.source()) {
-        let message = match cause.downcast_ref::<Error>() {
-            Some(error) => client_message(error),
-            None => cause.to_string(),
+        let message = match (cause.downcast_ref::<Error>(), cause.downcast_ref()) {
+            (Some(error), _) => client_message(error),
+            (None, Some(error)) => dial_message(error),
+            (None, None) => cause.to_string(),
         };
         if chain.is_empty() {
             chain = message;
@@ -29,6 +32,18 @@ pub(crate) fn client_message(error: &Error) -> String {
     match error {
         Error::Rejected { message, .. } | Error::StartFailed { message, .. } => message.clone(),
         other => other.to_string(),
+    }
+}
+
+/// An error of a connection, with the flags that are a remedy.
+fn dial_message(error: &Arc<DialError>) -> String {
+    match **error {
+        DialError::Unauthorized {
+            status: 401,
+            had_token: false,
+            ..
+        } => format!("{error} (OUTPOST_TOKEN or --token-file)"),
+        _ => error.to_string(),
     }
 }
 

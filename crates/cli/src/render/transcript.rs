@@ -139,6 +139,7 @@ mod tests {
             exit: Some(Exit {
                 code: 0,
                 sandbox_denied: false,
+                ..Exit::default()
             }),
             closed: true,
             ..page

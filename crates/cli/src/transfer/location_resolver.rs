@@ -1,22 +1,35 @@
 //! Resolves locations to files on this host or on servers.
 
-use std::{collections::HashMap, io, path::PathBuf, process::ExitCode};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, HashMap},
+    io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use outpost_client::{Executor as _, Files, RemoteExecutor, RemoteOptions};
 
 use super::file_error;
 use crate::{
-    args::Location,
+    args::{AccessArgs, Location, OnOrLaunch},
+    config::{self, HostConfig, split_host_path},
+    endpoint::Endpoint,
     render::{errors, out::note},
-    target::{Leftovers, disconnect, reach},
+    target::{Leftovers, disconnect},
 };
 
 /// Servers used by a command, each connected to once.
 pub(crate) struct LocationResolver {
-    /// The value of `--on`.
-    default_server: Option<String>,
+    /// The server of `--on`.
+    default_server: Option<Endpoint>,
+    access: AccessArgs,
+    /// Hosts by name, once a path may begin with one.
+    hosts: OnceCell<BTreeMap<String, HostConfig>>,
     client_name: &'static str,
     servers: HashMap<String, RemoteExecutor>,
+    /// The files of this host, whose watches share one inotify instance.
+    here: Files,
 }
 
 /// A location that is invalid for the command.
@@ -28,10 +41,10 @@ pub(crate) enum LocationError {
     Stream,
 }
 
-/// A path, and the URL of its server; none for this host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A path and its server; none for this host.
+#[derive(Clone, Debug)]
 pub(crate) struct Address {
-    server: Option<String>,
+    server: Option<Endpoint>,
     path: PathBuf,
 }
 
@@ -40,37 +53,87 @@ pub(crate) struct Address {
 pub(crate) struct FileLocation {
     pub(crate) files: Files,
     pub(crate) path: PathBuf,
-    /// The server's URL; none for this host.
+    /// The server as it was given; none for this host.
     pub(crate) server: Option<String>,
 }
 
+impl Address {
+    /// Identifies the server among those of a command; none for this host.
+    pub(crate) fn server_key(&self) -> Option<&str> {
+        self.server.as_ref().map(Endpoint::key)
+    }
+}
+
 impl LocationResolver {
-    pub(crate) fn new(default_server: Option<&str>, client_name: &'static str) -> Self {
-        LocationResolver {
-            default_server: default_server.map(str::to_owned),
+    pub(crate) fn new(on: &OnOrLaunch, client_name: &'static str) -> anyhow::Result<Self> {
+        Ok(LocationResolver {
+            default_server: on.endpoint()?,
+            access: on.access.clone(),
+            hosts: OnceCell::new(),
             client_name,
             servers: HashMap::new(),
-        }
+            here: Files::here(),
+        })
     }
 
     /// Determines the server and the path, before connecting; none for stdin and stdout.
-    pub(crate) fn address(&self, location: &Location) -> Result<Option<Address>, LocationError> {
+    pub(crate) fn address(&self, location: &Location) -> anyhow::Result<Option<Address>> {
         let (server, path) = match location {
             Location::Stream => return Ok(None),
-            Location::Here(path) => (None, path),
-            Location::On { server, path } => (Some(server.clone()), path),
-            Location::OnDefault(path) if self.default_server.is_none() => {
-                return Err(LocationError::NoServer(path.clone()));
+            Location::Here(path) => self.on_named_host(path)?.unwrap_or((None, path.clone())),
+            Location::On { server, path } => {
+                (Some(Endpoint::resolve(server, &self.access)?), path.clone())
             }
-            Location::OnDefault(path) => (self.default_server.clone(), path),
+            Location::OnDefault(path) if self.default_server.is_none() => {
+                return Err(LocationError::NoServer(path.clone()).into());
+            }
+            Location::OnDefault(path) => (self.default_server.clone(), path.clone()),
+        };
+        let path = match &server {
+            Some(server) => server.path(&path),
+            None => path,
         };
         // An empty path is the working directory of the executor.
         let path = if path.as_os_str().is_empty() {
             PathBuf::from(".")
         } else {
-            path.clone()
+            path
         };
         Ok(Some(Address { server, path }))
+    }
+
+    /// Determines the servers and the paths of a command where `--on` applies to every path.
+    pub(crate) fn addresses(&self, paths: &[Location]) -> anyhow::Result<Vec<Address>> {
+        let addresses = paths.iter().map(|path| {
+            let address = match path {
+                Location::Here(path) if self.default_server.is_some() => {
+                    self.address(&Location::OnDefault(path.clone()))
+                }
+                path => self.address(path),
+            };
+            address?.ok_or_else(|| LocationError::Stream.into())
+        });
+        addresses.collect()
+    }
+
+    /// Splits `NAME:PATH` if there is a host with this name. Any other path is local, since file names
+    /// may contain colons.
+    fn on_named_host(&self, path: &Path) -> anyhow::Result<Option<(Option<Endpoint>, PathBuf)>> {
+        let Some((name, path)) = path.to_str().and_then(split_host_path) else {
+            return Ok(None);
+        };
+        let hosts = match self.hosts.get() {
+            Some(hosts) => hosts,
+            None => {
+                let hosts = config::load_config(None)?.hosts()?;
+                self.hosts.get_or_init(|| hosts)
+            }
+        };
+        if !hosts.contains_key(name) {
+            return Ok(None);
+        }
+        let server = Endpoint::of_host(name, hosts, &self.access)?;
+        Ok(Some((Some(server), path.into())))
     }
 
     /// Connects to the server of a path.
@@ -78,23 +141,23 @@ impl LocationResolver {
         let Address { server, path } = address;
         let files = match &server {
             Some(server) => self.connect(server).await?,
-            None => Files::here(),
+            None => self.here.clone(),
         };
         Ok(FileLocation {
             files,
             path,
-            server,
+            server: server.map(|server| server.key().to_owned()),
         })
     }
 
-    async fn connect(&mut self, server: &str) -> anyhow::Result<Files> {
-        if let Some(remote) = self.servers.get(server) {
+    async fn connect(&mut self, server: &Endpoint) -> anyhow::Result<Files> {
+        if let Some(remote) = self.servers.get(server.key()) {
             return Ok(remote.files());
         }
         let options = RemoteOptions::default().client_name(self.client_name.to_owned());
-        let remote = reach(server, options).await?;
+        let remote = server.connect(options).await?;
         let files = remote.files();
-        self.servers.insert(server.to_owned(), remote);
+        self.servers.insert(server.key().to_owned(), remote);
         Ok(files)
     }
 
@@ -114,22 +177,13 @@ impl LocationResolver {
 /// Does `work` for each path of a command where `--on` applies to every path. An error about a file
 /// is reported, and makes the exit code 1; an error of stdout or of a server ends the command.
 pub(crate) async fn for_each_file(
-    on: Option<&str>,
+    on: &OnOrLaunch,
     client_name: &'static str,
     paths: &[Location],
     mut work: impl AsyncFnMut(FileLocation) -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitCode> {
-    let mut locations = LocationResolver::new(on, client_name);
-    let addresses = paths.iter().map(|path| {
-        let address = match path {
-            Location::Here(path) if on.is_some() => {
-                locations.address(&Location::OnDefault(path.clone()))
-            }
-            path => locations.address(path),
-        };
-        address?.ok_or(LocationError::Stream)
-    });
-    let addresses: Vec<_> = addresses.collect::<Result<_, _>>()?;
+    let mut locations = LocationResolver::new(on, client_name)?;
+    let addresses = locations.addresses(paths)?;
     let outcome = async {
         let mut code = ExitCode::SUCCESS;
         for address in addresses {

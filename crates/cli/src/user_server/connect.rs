@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use outpost_client::{Error, RemoteExecutor, RemoteOptions, SessionEntry};
+use outpost_client::{Error, Executor as _, Lease, RemoteExecutor, RemoteOptions, SessionEntry};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     net::sockopt::socket_peercred,
@@ -60,6 +60,23 @@ pub(crate) async fn connect(options: RemoteOptions) -> anyhow::Result<RemoteExec
             bail!("your server exits as soon as it is started")
         }
     }
+}
+
+/// Opens a connection to the socket of the user's server, which is started if necessary.
+pub(crate) async fn open_socket() -> anyhow::Result<tokio::net::UnixStream> {
+    let directory = RuntimeDirectory::of_user();
+    let socket = directory.socket();
+    if directory.exists()?
+        && let Ok(stream) = tokio::net::UnixStream::connect(&socket).await
+    {
+        return Ok(stream);
+    }
+    let options = RemoteOptions::default().client_name("outpost relay");
+    let remote = connect(options.lease(Lease::For(Duration::ZERO))).await?;
+    let stream = tokio::net::UnixStream::connect(&socket).await;
+    let stream = stream.with_context(|| format!("cannot connect to {}", socket.display()))?;
+    remote.close().await?;
+    Ok(stream)
 }
 
 /// Connects to the user's server, if it is running. A server whose socket was removed is waited for,
@@ -121,6 +138,17 @@ fn version_warning(ours: &str, theirs: Option<&str>) -> Option<String> {
         "your server is version {theirs}, this program is {ours}; \
          `outpost stop` stops it with everything it runs"
     ))
+}
+
+/// The message for a user whose server was killed. Only the next one knows which processes are its own.
+pub(crate) const WAS_KILLED: &str = "your server was killed, and some of what it ran may still be running; \
+     `outpost run --detach` starts another one, which ends and names it";
+
+/// Returns whether the user's server, which is not running, has left its socket. It removes it when it
+/// ends by itself.
+pub(crate) fn was_killed() -> bool {
+    let directory = RuntimeDirectory::of_user();
+    matches!(directory.exists(), Ok(true)) && directory.socket().exists()
 }
 
 /// Stops the user's server with everything it runs, and waits for its exit. Returns its sessions;

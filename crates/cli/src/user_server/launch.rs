@@ -17,6 +17,7 @@ use tokio::{
 };
 
 use super::directory::RuntimeDirectory;
+use crate::endpoint::TOKEN_VARIABLE;
 
 /// Timeout until the server listens.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
@@ -96,6 +97,7 @@ fn spawn(directory: &RuntimeDirectory) -> anyhow::Result<Child> {
         .arg(directory.url()?)
         .args(OPTIONS)
         .current_dir("/")
+        .env_remove(TOKEN_VARIABLE)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(log);

@@ -11,6 +11,6 @@ mod directory;
 mod launch;
 mod running;
 
-pub(crate) use connect::{connect, find, stop};
-pub(crate) use directory::own_path;
+pub(crate) use connect::{WAS_KILLED, connect, find, open_socket, stop, was_killed};
+pub(crate) use directory::{own_path, runtime_directory};
 pub(crate) use launch::LaunchFailure;

@@ -7,7 +7,7 @@ use outpost_protocol::{
     FileMetadata, FileReply, FileRequest, FsReadBlockResult, PathUri, SandboxParams, Symlinks,
 };
 
-use super::BackendError;
+use super::{BackendError, WatchOptions, WatchQueue};
 
 /// The future of an operation. It borrows nothing, so that a stream can have several in flight.
 pub(crate) type FileFuture<T> = Pin<Box<dyn Future<Output = Result<T, BackendError>> + Send>>;
@@ -39,6 +39,13 @@ pub(crate) trait FileBackend: Send + Sync {
     fn open(self: Arc<Self>, file: FileTarget) -> FileFuture<OpenedFile>;
     /// Starts to replace a file.
     fn create(self: Arc<Self>, file: FileTarget) -> FileFuture<Arc<dyn BlockWriter>>;
+    /// Watches a path, and adds its changes to the queue. Dropping the result ends the watch.
+    fn watch(
+        self: Arc<Self>,
+        file: FileTarget,
+        options: WatchOptions,
+        queue: Arc<WatchQueue>,
+    ) -> FileFuture<Box<dyn Send + Sync>>;
 }
 
 /// An open file and its metadata.

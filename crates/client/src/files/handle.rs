@@ -16,7 +16,7 @@ use outpost_protocol::{
 
 use super::{
     BackendError, FileBackend, FileError, FileErrorKind, FileFuture, FileReader, FileTarget,
-    FileWriter,
+    FileWatch, FileWriter, WatchOptions, WatchQueue,
 };
 
 /// The largest content of one message. Larger files are read in blocks and written as streams.
@@ -277,6 +277,28 @@ impl Files {
             })
         })
         .await
+    }
+
+    /// Watches a file, a directory, or a path that does not exist yet. Of a symbolic link, the target is
+    /// watched and the link's path is reported. The watch survives that the path is replaced, removed
+    /// and created again, and that the connection to the server is lost. A server must announce
+    /// `fsWatch`. A watch cannot be confined.
+    ///
+    /// # Errors
+    /// When the path must not be read, or a limit of the executor or the kernel is reached.
+    pub async fn watch(
+        &self,
+        path: impl AsRef<Path>,
+        options: WatchOptions,
+    ) -> Result<FileWatch, FileError> {
+        let queue = Arc::new(WatchQueue::default());
+        let mut absolute = PathBuf::new();
+        let watch = |backend: Backend, file: FileTarget| {
+            file.path.as_path().clone_into(&mut absolute);
+            backend.watch(file, options, Arc::clone(&queue))
+        };
+        let source = self.run("watch", path.as_ref(), watch).await?;
+        Ok(FileWatch::new(absolute, queue, source))
     }
 
     /// Performs an operation on a path. `verb` names it in an error.

@@ -2,6 +2,7 @@
 //!
 //! - [`handle`]: [`Files`], with one method per operation
 //! - [`reader`] and [`writer`]: streams over one file, with several blocks in flight
+//! - [`watch`]: changes of a watched path
 //! - [`error`]: errors that name the operation and the file
 //! - [`backend`]: the interface that an executor implements
 
@@ -9,6 +10,7 @@ mod backend;
 mod error;
 mod handle;
 mod reader;
+mod watch;
 mod writer;
 
 pub(crate) use backend::{
@@ -19,4 +21,6 @@ pub use error::FileError;
 pub use handle::{Files, Remove};
 pub use outpost_protocol::FileErrorKind;
 pub use reader::FileReader;
+pub(crate) use watch::WatchQueue;
+pub use watch::{FileChanges, FileWatch, WatchOptions};
 pub use writer::FileWriter;

@@ -12,9 +12,9 @@ use std::{
 
 use outpost_engine as engine;
 use outpost_engine::{
-    Delivery, Engine, Epoch, EventListener as _, Link, Peer, ProcessState, Seq, ServerEnvironment,
-    Session, SessionOptions, Spawner, SpawnerOptions, StartError, Ttl, WorkerExit,
-    sandbox::WorkerAccess,
+    Delivery, Engine, Epoch, EventListener as _, FileClient, Link, Peer, ProcessState, Seq,
+    ServerEnvironment, Session, SessionOptions, Spawner, SpawnerOptions, StartError, Ttl,
+    WorkerExit, sandbox::WorkerAccess,
 };
 use outpost_fetch::Fetcher;
 use outpost_files::FileExecutor;
@@ -29,6 +29,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     LocalFileBackend, LocalOptions, http,
     process::{Forwarder, LocalBackend, Waker},
+    watches::LocalWatches,
 };
 use crate::{
     Error, Executor, Files, HttpRequest, HttpResponse, Pending, Process, Start, process::ProcessLog,
@@ -60,6 +61,7 @@ pub(super) struct Inner {
     /// Cancelled when the executor is closed.
     closed: CancellationToken,
     fetcher: Fetcher,
+    pub(super) watches: Arc<LocalWatches>,
     processes: Mutex<HashMap<String, Known>>,
     /// Counts generated process ids.
     names: AtomicU64,
@@ -93,6 +95,7 @@ impl LocalExecutor {
             trees: options.trees,
             subreaper: options.subreaper,
             child_open_files: options.child_open_files,
+            moves_own_cgroup: options.moves_own_cgroup,
             ..SpawnerOptions::default()
         })
         .map_err(setup_error)?;
@@ -121,6 +124,7 @@ impl LocalExecutor {
             options.limits,
         );
         let session = SessionOptions {
+            max_sessions: None,
             peer: Peer::Owner,
             ttl: Ttl::Unlimited,
             label: None,
@@ -142,6 +146,7 @@ impl LocalExecutor {
                 close_within: options.close_within,
                 closed: CancellationToken::new(),
                 fetcher: Fetcher::default(),
+                watches: Arc::default(),
                 processes: Mutex::default(),
                 names: AtomicU64::new(0),
                 tasks: TaskTracker::new(),
@@ -176,8 +181,9 @@ impl Executor for LocalExecutor {
     fn environment(&self) -> Pending<'_, HostInfo> {
         Box::pin(async {
             self.inner.check_open()?;
-            let found = self.inner.engine.sandbox_support().await;
             let mut info = self.inner.info.clone();
+            info.limits = Some(self.inner.engine.limit_support().await);
+            let found = self.inner.engine.sandbox_support().await;
             info.capabilities.sandboxed_file_streaming = found.is_ok();
             info.sandbox = Some(engine::sandbox_support(self.inner.sandbox_level, found));
             Ok(info.into())
@@ -218,14 +224,20 @@ impl Inner {
     ) -> Result<(FileExecutor, WorkerExit), RpcError> {
         let policy = sandbox.and_then(|sandbox| sandbox.into_policy(&self.cwd));
         let environment = &self.environment;
+        let client = FileClient {
+            peer: Peer::Owner,
+            max_processes: None,
+            key: 0,
+        };
         let executor =
             self.engine
-                .file_executor((Peer::Owner, 0), policy, environment, access, files);
+                .file_executor(client, (policy, None), environment, access, files);
         executor.await.map_err(start_error)
     }
 
     async fn close(&self) -> Result<(), Error> {
         self.closed.cancel();
+        self.watches.close(&Error::disconnected(CLOSED));
         self.engine.end_session(&self.session).await;
         let within = self.close_within;
         let gone = self.engine.shutdown(within).await;

@@ -7,25 +7,29 @@ use outpost_engine::{
     StartError, WorkerExit,
     sandbox::{PrepareError, Unenforceable, WorkerAccess},
 };
-use outpost_files::{FileExecutor, FilesError, OpenFile, Writer};
+use outpost_files::{FileExecutor, FilesError, OpenFile, WatchError, Writer};
 use outpost_protocol::{
     Confinement, FileMetadata, FileOp, FileReply, FileRequest, FsGetMetadataParams, SandboxParams,
     Symlinks,
 };
 use parking_lot::RwLock;
 
-use super::executor::{Inner, start_error};
+use super::{
+    executor::{Inner, start_error},
+    watches::LocalWatches,
+};
 use crate::{
     Error,
     files::{
         BackendError, Block, BlockReader, BlockWriter, FileBackend, FileErrorKind, FileFuture,
-        FileTarget, OpenedFile,
+        FileTarget, OpenedFile, WatchOptions, WatchQueue,
     },
 };
 
 /// Performs file operations on blocking threads, in a sandboxed worker if there is a sandbox.
 pub(crate) struct LocalFileBackend {
     files: outpost_files::Files,
+    watches: Arc<LocalWatches>,
     /// The executor that starts workers; without one there are no sandboxed operations.
     executor: Option<Arc<Inner>>,
 }
@@ -35,6 +39,7 @@ impl LocalFileBackend {
     pub(crate) fn here() -> Self {
         LocalFileBackend {
             files: outpost_files::Files::default(),
+            watches: Arc::default(),
             executor: None,
         }
     }
@@ -42,9 +47,15 @@ impl LocalFileBackend {
     /// The backend of an executor, which it keeps alive.
     pub(super) fn of(executor: Arc<Inner>) -> Self {
         LocalFileBackend {
+            files: outpost_files::Files::default(),
+            watches: Arc::clone(&executor.watches),
             executor: Some(executor),
-            ..LocalFileBackend::here()
         }
+    }
+
+    fn check_open(&self) -> Result<(), Error> {
+        let executor = self.executor.as_ref();
+        executor.map_or(Ok(()), |inner| inner.check_open())
     }
 
     /// Runs an operation on a blocking thread. Fails at once if the executor is closed.
@@ -56,7 +67,7 @@ impl LocalFileBackend {
     ) -> FileFuture<T> {
         let files = self.files;
         let executor = self.executor.clone();
-        let open = executor.as_ref().map_or(Ok(()), |inner| inner.check_open());
+        let open = self.check_open();
         Box::pin(async move {
             open?;
             let (executor, exit) = match executor {
@@ -142,6 +153,24 @@ impl FileBackend for LocalFileBackend {
             let writer = executor.create_stream(&file.path)?;
             let writer = LocalBlockWriter(RwLock::new(Some(writer)));
             Ok(Arc::new(writer) as Arc<dyn BlockWriter>)
+        })
+    }
+
+    fn watch(
+        self: Arc<Self>,
+        file: FileTarget,
+        options: WatchOptions,
+        queue: Arc<WatchQueue>,
+    ) -> FileFuture<Box<dyn Send + Sync>> {
+        Box::pin(async move {
+            self.check_open()?;
+            if file.sandbox.as_ref().is_some_and(is_managed) {
+                return Err(WatchError::Confined.into());
+            }
+            let path = file.path.into_path();
+            let watch = self.watches.watch(path, options, queue).await?;
+            // The watch keeps the executor open.
+            Ok(Box::new((watch, self)) as Box<dyn Send + Sync>)
         })
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! - [`executor`]: the executor and its table of processes
 //! - [`process`]: controls one process, and moves its events from the engine into the client's log
-//! - [`files`], [`http`]: files of this host, and requests made from it
+//! - [`files`], [`watches`], [`http`]: files of this host, and requests made from it
 
 mod executor;
 mod files;
 mod http;
 mod options;
 mod process;
+mod watches;
 
 pub use executor::LocalExecutor;
 pub(crate) use files::LocalFileBackend;

@@ -27,6 +27,9 @@ pub struct LocalOptions {
     pub cwd: Option<PathBuf>,
     /// The soft and hard limit of open files of a process; `None` for those of this program.
     pub child_open_files: Option<(u64, u64)>,
+    /// Whether this program may be moved to a cgroup below its own, if that one is delegated to it. The
+    /// kernel requires it for limits on the memory of processes.
+    pub moves_own_cgroup: bool,
     /// Limits of the engine.
     pub limits: Limits,
     /// The timeout of [`Executor::close`](crate::Executor::close). It includes a grace period of
@@ -44,6 +47,7 @@ impl Default for LocalOptions {
             environment: None,
             cwd: None,
             child_open_files: None,
+            moves_own_cgroup: false,
             limits: Limits::default(),
             close_within: Duration::from_millis(4500),
         }

@@ -26,6 +26,8 @@ const BATCH_BYTES: usize = 256 * 1024;
 const UNKNOWN_EXIT: Exit = Exit {
     code: -1,
     sandbox_denied: false,
+    ended_by: None,
+    usage: None,
 };
 
 /// The event log of one process and its readers.

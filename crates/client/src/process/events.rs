@@ -12,6 +12,7 @@ use std::{
 use bytes::{Buf, Bytes};
 use futures_util::Stream as EventStream;
 use outpost_journal::{self as journal, Seq};
+use outpost_protocol::{EndedBy, ResourceUsage};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::Process;
@@ -38,6 +39,10 @@ pub enum Event {
         code: i32,
         /// Whether the process appears to have failed because of its sandbox.
         sandbox_denied: bool,
+        /// The cause of its end, if the executor tells.
+        ended_by: Option<EndedBy>,
+        /// The resources that it has used, if the executor tells.
+        usage: Option<ResourceUsage>,
     },
     /// All output streams have ended. The last event of a process.
     Closed {
@@ -100,6 +105,8 @@ impl From<journal::Event> for Event {
                 seq: seq.0,
                 code: exit.code,
                 sandbox_denied: exit.sandbox_denied,
+                ended_by: exit.ended_by,
+                usage: exit.usage,
             },
             journal::Event::Closed { seq, .. } => Event::Closed { seq: seq.0 },
         }

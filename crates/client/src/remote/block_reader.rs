@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outpost_protocol::{
-    FileMetadata, FileOp, FileRequest, FsGetMetadataParams, FsOpenParams, FsOpenResult,
+    FileMetadata, FileOp, FileRequest, FsGetMetadataParams, FsOpenMode, FsOpenParams, FsOpenResult,
     FsReadBlockParams, Method, Symlinks,
 };
 use parking_lot::Mutex;
@@ -195,6 +195,7 @@ async fn open_handle(
     let params = |handle_id| FsOpenParams {
         handle_id,
         path: file.path,
+        mode: FsOpenMode::Read,
         sandbox: file.sandbox,
     };
     let method = Method::FsOpen;

@@ -1,9 +1,10 @@
 //! One connection to a server: pairs requests with responses.
 //!
-//! - [`dial`]: opens transports to URLs, with [`tls`], or launches a server
+//! - [`dial`]: opens transports to URLs, with [`tls`]; [`mod@launch`]: through a launched command
 //! - [`receiver`]: the task that reads the connection
 
 pub(super) mod dial;
+pub(super) mod launch;
 pub(super) mod receiver;
 pub(super) mod tls;
 
@@ -20,7 +21,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{http::HttpBodies, process::terminate_params, recovery::LossReason};
+use super::{
+    http::HttpBodies, process::terminate_params, recovery::LossReason, watches::ConnectionWatches,
+};
 use crate::Error;
 
 /// Why a call has no result.
@@ -56,6 +59,7 @@ pub(super) struct Connection {
     pub(super) broken: CancellationToken,
     requests: Mutex<Requests>,
     pub(super) bodies: HttpBodies,
+    pub(super) watches: ConnectionWatches,
     /// Set before the pending requests are dropped.
     loss: OnceLock<LossReason>,
     /// Cancelled once the loss has been handled.
@@ -116,6 +120,7 @@ impl Connection {
             broken,
             requests: Mutex::default(),
             bodies: HttpBodies::default(),
+            watches: ConnectionWatches::default(),
             loss: OnceLock::new(),
             closed: CancellationToken::new(),
         }

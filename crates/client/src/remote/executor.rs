@@ -12,7 +12,10 @@ use tokio::{runtime::Handle as Runtime, sync::watch};
 
 use super::{
     ConnectionState, Dialer, Lease, ProcessPeek, RemoteOptions,
-    connection::dial::{LaunchDialer, UrlDialer},
+    connection::{
+        dial::UrlDialer,
+        launch::{LaunchDialer, RelayDialer},
+    },
     http,
     process::RemoteBackend,
     process_table::{ProcessTable, RemoteProcess, StartGuard},
@@ -41,6 +44,7 @@ impl RemoteExecutor {
         let dialer = UrlDialer {
             url: url.to_owned(),
             tls: options.tls.clone(),
+            token: options.token.clone(),
         };
         Self::with_dialer(Arc::new(dialer), options).await
     }
@@ -55,6 +59,18 @@ impl RemoteExecutor {
         options: RemoteOptions,
     ) -> Result<Self, Error> {
         Self::with_dialer(Arc::new(LaunchDialer::new(command)), options).await
+    }
+
+    /// Connects through a command that relays its standard input and output to a server's socket, such
+    /// as ssh. It is launched again whenever the connection is lost; then `command` is called with `true`,
+    /// and what it starts should ask nothing at the terminal. `name` names the server in errors.
+    pub async fn relay(
+        command: impl Fn(bool) -> std::process::Command + Send + Sync + 'static,
+        name: impl Into<String>,
+        options: RemoteOptions,
+    ) -> Result<Self, Error> {
+        let dialer = RelayDialer::new(command, name.into());
+        Self::with_dialer(Arc::new(dialer), options).await
     }
 
     /// Connects with a custom [`Dialer`].
@@ -102,8 +118,8 @@ impl RemoteExecutor {
         self.session().connection().await.map(drop)
     }
 
-    /// Lists all sessions of the server. Only for the owner of the server, which must announce
-    /// `sessionList`.
+    /// Lists the sessions that this client may use: all of the server for its owner, those of its principal
+    /// for another client. The server must announce `sessionList`.
     pub async fn sessions(&self) -> Result<Vec<SessionEntry>, Error> {
         require(self.capabilities().session_list, "sessionList")?;
         let session = self.session();
@@ -283,6 +299,9 @@ fn require_start(params: &StartParams, capabilities: ServerCapabilities) -> Resu
     }
     if params.kill_grace_ms.is_some() {
         require(capabilities.terminate_tree, "terminateTree")?;
+    }
+    if params.limits.is_some() {
+        require(capabilities.limits, "limits")?;
     }
     Ok(())
 }

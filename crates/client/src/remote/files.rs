@@ -15,11 +15,13 @@ use super::{
     block_reader::RemoteBlockReader,
     connection::{CallError, Connection, PendingRequest},
     session::{Session, SessionGuard, require},
+    watches,
 };
 use crate::{
     Error,
     files::{
         BackendError, BlockWriter, FileBackend, FileErrorKind, FileFuture, FileTarget, OpenedFile,
+        WatchOptions, WatchQueue,
     },
 };
 
@@ -100,6 +102,15 @@ impl FileBackend for SessionGuard {
             let guard = self;
             Ok(Arc::new(RemoteBlockWriter { handle, guard }) as Arc<dyn BlockWriter>)
         })
+    }
+
+    fn watch(
+        self: Arc<Self>,
+        file: FileTarget,
+        options: WatchOptions,
+        queue: Arc<WatchQueue>,
+    ) -> FileFuture<Box<dyn Send + Sync>> {
+        Box::pin(watches::watch(self, file, options, queue))
     }
 }
 

@@ -8,7 +8,8 @@
 //! - [`process_table`]: every process of the session; assembles events in order, sends acks, and
 //!   tracks orphaned starts and unclaimed processes
 //! - [`process`]: operations on one process
-//! - [`files`], [`block_reader`]: files on the server's host
+//! - [`files`], [`block_reader`], [`watches`]: files on the server's host
+//! - [`token`]: bearer tokens and secret files
 //! - [`http`]: HTTP requests from the server's host
 
 mod block_reader;
@@ -22,12 +23,15 @@ mod process_table;
 mod reconnector;
 mod recovery;
 mod session;
+mod token;
+mod watches;
 
 pub use connection::{
     dial::{DialError, Dialer, Transport, public_address},
-    tls::TlsConfig,
+    tls::{Fingerprint, InvalidFingerprint, TlsConfig, TlsError, TlsOptions},
 };
 pub use executor::RemoteExecutor;
 pub use options::{DeliveryMode, Lease, RemoteLimits, RemoteOptions};
 pub use process::ProcessPeek;
 pub use session::{ConnectionState, ReconnectFailure};
+pub use token::{BearerToken, SecretError};

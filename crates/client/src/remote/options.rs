@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use outpost_protocol::Override;
 
-use super::TlsConfig;
+use super::{BearerToken, TlsConfig};
 
 /// Options of a [`RemoteExecutor`](crate::RemoteExecutor).
 ///
@@ -32,6 +32,8 @@ pub struct RemoteOptions {
     pub delivery: DeliveryMode,
     /// The certificates to trust for `wss://`. `None` trusts the system's.
     pub tls: Option<TlsConfig>,
+    /// Identifies the client to the server.
+    pub token: Option<BearerToken>,
     /// Timeouts and buffer sizes.
     pub limits: RemoteLimits,
 }
@@ -86,6 +88,14 @@ impl RemoteOptions {
         self
     }
 
+    /// Sets the token that identifies the client. [`connect`](crate::RemoteExecutor::connect) fails
+    /// rather than send it over an unencrypted connection to another host.
+    #[must_use]
+    pub fn token(mut self, token: BearerToken) -> Self {
+        self.token = Some(token);
+        self
+    }
+
     /// Sets timeouts and buffer sizes.
     #[must_use]
     pub fn limits(mut self, limits: RemoteLimits) -> Self {
@@ -104,6 +114,7 @@ impl Default for RemoteOptions {
             takeover: false,
             delivery: DeliveryMode::AckedIfSupported,
             tls: None,
+            token: None,
             limits: RemoteLimits::default(),
         }
     }
@@ -119,6 +130,7 @@ impl fmt::Debug for RemoteOptions {
             .field("resume", &self.resume.as_ref().map(|_| "…"))
             .field("takeover", &self.takeover)
             .field("delivery", &self.delivery)
+            .field("token", &self.token)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }

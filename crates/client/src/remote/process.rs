@@ -113,6 +113,8 @@ fn page_of(result: ReadResult) -> Page {
         exit: result.exited.then(|| Exit {
             code: result.exit_code.unwrap_or(-1),
             sandbox_denied: result.sandbox_denied,
+            ended_by: result.ended_by,
+            usage: result.usage,
         }),
         closed: result.closed,
         failure: result.failure,

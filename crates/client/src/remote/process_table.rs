@@ -369,6 +369,7 @@ mod tests {
         let exit = Exit {
             code: 3,
             sandbox_denied: false,
+            ..Exit::default()
         };
         let exited = Event::Exited { seq: Seq(1), exit };
         table.receive(&old, "p", exited.clone(), false);

@@ -51,9 +51,11 @@ async fn error_texts_are_equal_on_all_executors() {
                 NO_HELPER,
             ),
             (
-                sh("true").enforce_managed_network(),
+                sh("true")
+                    .sandbox(Sandbox::read_only("/"))
+                    .enforce_managed_network(),
                 -32602,
-                "sandbox intent cannot be enforced on this executor: a managed network is not supported by this version",
+                "sandbox intent cannot be enforced on this executor: managed proxy mode requires proxy environment variables",
             ),
         ] {
             assert_eq!(rejection(&*executor, start).await, (code, message.to_owned()));

@@ -17,3 +17,4 @@ mod sim;
 mod starts;
 mod stdin;
 mod traffic;
+mod watching;

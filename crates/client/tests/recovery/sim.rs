@@ -346,6 +346,7 @@ pub(crate) fn summary(event: outpost_client::Event) -> String {
             seq,
             code,
             sandbox_denied,
+            ..
         } => {
             let kind = if sandbox_denied { "denied" } else { "exit" };
             format!("{seq} {kind} {code}")

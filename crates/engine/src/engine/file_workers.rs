@@ -1,18 +1,18 @@
 //! File workers: confined helpers that perform file operations.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use outpost_files::{FileExecutor, Files, InProcess, PathMasks, Sandboxed, WorkerSocket};
 use outpost_process::{Child, ReadableFd};
 use outpost_sandbox::{
-    HelperProcess, HostResources, PrepareError, Sandbox, SandboxError, SandboxRequest,
+    Floor, HelperProcess, HostResources, PrepareError, Sandbox, SandboxError, SandboxRequest,
     WorkerAccess, is_placeholder, policy::Policy,
 };
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{Engine, start_retries::retry_transient};
-use crate::{Peer, ServerEnvironment, StartError, process::KILL_TIMEOUT};
+use crate::{Peer, ServerEnvironment, StartError, process::KILL_TIMEOUT, start::sandbox_request};
 
 /// How long an unneeded worker may take to exit by itself. It removes unfinished files on the way.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -36,25 +36,37 @@ impl WorkerExit {
     }
 }
 
+/// The client of file operations.
+#[derive(Clone, Copy, Debug)]
+pub struct FileClient {
+    /// The peer whose processes file workers are counted as.
+    pub peer: Peer,
+    /// How many processes the peer may have running; `None` for no limit of its own.
+    pub max_processes: Option<usize>,
+    /// Starts of workers of one peer take turns by this key.
+    pub key: usize,
+}
+
 impl Engine {
     /// Returns an executor of file operations.
     ///
-    /// Without a policy it works in this process, unconfined, and placeholders of confined processes
-    /// count as missing. With one it is a new file worker, which counts as a process of the peer and
+    /// Without a policy and a floor it works in this process, unconfined, and placeholders of confined
+    /// processes count as missing. Otherwise it is a new file worker, which counts as a process of the client and
     /// exits when the executor is dropped; `environment` has the `TMPDIR` that a process would have.
-    /// Starts of workers take turns by the number of the client.
     ///
     /// # Errors
     /// If a worker can't be confined as requested, or there are too many processes.
     pub async fn file_executor(
         &self,
-        (peer, client): (Peer, usize),
-        policy: Option<Policy>,
+        client: FileClient,
+        (policy, floor): (Option<Policy>, Option<Arc<Floor>>),
         environment: &ServerEnvironment,
         access: WorkerAccess,
         files: Files,
     ) -> Result<(FileExecutor, WorkerExit), StartError> {
-        let Some(policy) = policy else {
+        let tmpdir = environment.get("TMPDIR").map(ToOwned::to_owned);
+        let key = client.peer.turn_key(client.key);
+        let Some(request) = sandbox_request(policy, tmpdir, floor, key) else {
             let executor = FileExecutor::InProcess(InProcess {
                 files,
                 placeholders: self.placeholders(),
@@ -66,13 +78,7 @@ impl Engine {
         if shared.ending.is_cancelled() {
             return Err(StartError::SessionEnded);
         }
-        let place = self.process_place(peer)?;
-        let tmpdir = environment.get("TMPDIR").map(ToOwned::to_owned);
-        let request = SandboxRequest {
-            policy,
-            tmpdir,
-            client,
-        };
+        let place = self.process_place(client.peer, client.max_processes)?;
         let limit = shared.limits.sandbox_start_timeout;
         let worker = retry_transient(limit, || self.spawn_file_worker(request.clone(), access));
         let worker = worker.await?;
@@ -151,4 +157,5 @@ async fn watch_worker(
     }
     child.exit.reap();
     child.control.release_tree();
+    resources.release().await;
 }

@@ -1,16 +1,16 @@
-//! Cuts the history of processes when memory is scarce.
+//! Cuts the history of processes when memory is scarce, of the peers that use most.
 
 use std::time::Duration;
 
 use super::Engine;
-use crate::Process;
+use crate::{Process, kept_output::history_limit};
 
 /// The shortest time between two cuts of history.
 const TRIM_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Engine {
-    /// Cuts the history of the processes that keep most when memory is scarce, until the engine
-    /// shuts down.
+    /// Cuts the history of the processes that keep most, among those of the peers that use most, when
+    /// memory is scarce, until the engine shuts down.
     pub(super) async fn trim_history(self) {
         loop {
             tokio::select! {
@@ -18,11 +18,14 @@ impl Engine {
                 () = self.shared.ending.cancelled() => return,
             }
             let processes: Vec<_> = self.shared.alive.lock().values().cloned().collect();
-            let history: Vec<_> = processes.iter().map(Process::history).collect();
-            let limit = self.shared.output_budget.history_limit(&history);
-            for (process, history) in processes.iter().zip(history) {
-                if history > limit {
-                    process.trim_history(limit);
+            for (peer, excess) in self.shared.output_budget.excess() {
+                let processes = processes.iter().filter(|process| process.peer() == peer);
+                let history: Vec<_> = processes.clone().map(Process::history).collect();
+                let limit = history_limit(excess, &history);
+                for (process, history) in processes.zip(history) {
+                    if history > limit {
+                        process.trim_history(limit);
+                    }
                 }
             }
             // Memory may stay scarce because owners do not read.

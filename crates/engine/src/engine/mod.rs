@@ -2,21 +2,22 @@
 
 mod file_workers;
 mod history;
+mod limit_check;
 mod running_time;
 mod sessions;
+mod shell_snapshots;
+mod spawn;
 mod start_retries;
 
-pub use file_workers::WorkerExit;
+pub use file_workers::{FileClient, WorkerExit};
 pub use sessions::ResumeOptions;
-use start_retries::retry_transient;
+use spawn::Spawned;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
 use outpost_journal::{Journal, Seq};
-use outpost_process::{Child, Command, Spawner, TreeKind};
-use outpost_sandbox::{
-    HostResources, HostSupport, PrepareError, Sandbox, SandboxError, SandboxRequest, Unenforceable,
-};
+use outpost_process::{Spawner, TreeKind};
+use outpost_sandbox::{HostSupport, PrepareError, Sandbox, SandboxError, Unenforceable};
 use outpost_types::EndedProcess;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -30,6 +31,7 @@ use crate::{
     closed_processes::{ClosedLimits, ClosedOwner, ClosedProcesses},
     freed_bytes::FreedBytes,
     kept_output::OutputBudget,
+    network::NetworkProxies,
     stdin::Stdin,
     stops::StopMeter,
 };
@@ -59,6 +61,7 @@ struct Shared {
     closed_added: Notify,
     freed: Arc<FreedBytes>,
     output_budget: Arc<OutputBudget>,
+    network_proxies: NetworkProxies,
     /// Counts processes that are starting, running or still readable, and
     /// connections.
     activity: ActivityTracker,
@@ -104,6 +107,7 @@ impl Engine {
                 closed_added: Notify::new(),
                 freed: Arc::default(),
                 output_budget,
+                network_proxies: NetworkProxies::new(),
                 activity: ActivityTracker::new(),
                 stops: Mutex::default(),
                 tasks: TaskTracker::new(),
@@ -119,6 +123,15 @@ impl Engine {
     #[must_use]
     pub fn tree_kind(&self) -> TreeKind {
         self.shared.spawner.tree_kind()
+    }
+
+    /// Whether processes of this engine are, or were, in the cgroup with this id. Blocks on the cgroup file
+    /// system.
+    ///
+    /// # Errors
+    /// If the cgroups cannot be listed.
+    pub fn owns_cgroup(&self, id: u64) -> io::Result<bool> {
+        self.shared.spawner.owns_cgroup(id)
     }
 
     /// The processes that a killed server had left, and that were killed when this one started.
@@ -168,13 +181,13 @@ impl Engine {
         reservation: Reservation,
         start: Start,
     ) -> Result<Process, StartError> {
-        let spawned = self.spawn_within_limits(session.peer(), &reservation, &start);
-        let (child, place) = match spawned.await {
+        let spawned = self.spawn_within_limits(session, &reservation, &start);
+        let spawned = match spawned.await {
             Ok(spawned) => spawned,
             Err(error) => return Err(reservation.fail(error)),
         };
         let about = Arc::clone(&reservation.about);
-        let process = self.register(session, about, &start, child, place);
+        let process = self.register(session, about, &start, spawned);
         if let Err(error) = reservation.fill(&process) {
             process.detach(Delivery::Push);
             process.terminate(Some(Duration::ZERO));
@@ -183,62 +196,9 @@ impl Engine {
         Ok(process)
     }
 
-    /// Spawns the child, with retries, if the limit on processes allows it.
-    async fn spawn_within_limits(
-        &self,
-        peer: Peer,
-        reservation: &Reservation,
-        start: &Start,
-    ) -> Result<((Child, Option<HostResources>), Place), StartError> {
-        reservation.check()?;
-        let about_bytes = reservation.about.bytes();
-        if !self.shared.output_budget.has_room_for(about_bytes) {
-            return Err(StartError::TooMany);
-        }
-        let place = self.process_place(peer)?;
-        let limit = self.shared.limits.sandbox_start_timeout;
-        let spawned = retry_transient(limit, || self.spawn(reservation, start)).await?;
-        Ok((spawned, place))
-    }
-
-    fn process_place(&self, peer: Peer) -> Result<Place, StartError> {
-        let place = self.shared.process_places.take(peer);
+    fn process_place(&self, peer: Peer, max: Option<usize>) -> Result<Place, StartError> {
+        let place = self.shared.process_places.take_within(peer, max);
         place.ok_or(StartError::TooMany)
-    }
-
-    /// Makes one attempt to spawn the child.
-    async fn spawn(
-        &self,
-        reservation: &Reservation,
-        start: &Start,
-    ) -> Result<(Child, Option<HostResources>), StartError> {
-        let spawner = &self.shared.spawner;
-        let Some(policy) = start.sandbox.clone() else {
-            // Dropping the spawn undoes it, so that a start that hangs can be cancelled.
-            let child = tokio::select! {
-                child = spawner.spawn(command_of(start)) => child?,
-                error = reservation.cancelled() => return Err(error),
-            };
-            return Ok((child, None));
-        };
-        let tmpdir = start.env.iter().rev().find(|(name, _)| name == "TMPDIR");
-        let tmpdir = tmpdir.map(|(_, value)| value.clone());
-        let request = SandboxRequest {
-            policy,
-            tmpdir,
-            client: reservation.session_key(),
-        };
-        let limit = self.shared.limits.sandbox_start_timeout;
-        let sandbox = self.sandbox()?;
-        // Preparation may take long and there is nothing to undo yet, so a cancelled start doesn't
-        // wait for it.
-        let prepared = tokio::select! {
-            prepared = sandbox.prepare_process(request, command_of(start), limit) => prepared?,
-            error = reservation.cancelled() => return Err(error),
-        };
-        reservation.check()?;
-        let (child, resources) = prepared.start(spawner, limit).await?;
-        Ok((child, Some(resources)))
     }
 
     /// Creates the journal and the actor of a child.
@@ -247,9 +207,14 @@ impl Engine {
         session: &Session,
         about: Arc<About>,
         start: &Start,
-        (child, resources): (Child, Option<HostResources>),
-        place: Place,
+        spawned: Spawned,
     ) -> Process {
+        let Spawned {
+            child,
+            resources,
+            network,
+            place,
+        } = spawned;
         let limits = &self.shared.limits;
         let mut journal = Journal::new(outpost_journal::Limits {
             retain_bytes: limits
@@ -263,8 +228,11 @@ impl Engine {
         journal.attach(Seq::START);
         let stdin = Stdin::new(child.stdin, limits.stdin_bytes, limits.write_ids);
         let freed = Arc::clone(&self.shared.freed);
-        let budget = Arc::clone(&self.shared.output_budget);
-        let process = Process::new(about, child.control, journal, stdin, freed, budget);
+        let output_share = self.shared.output_budget.share(session.peer());
+        let handle = network.as_ref().map(|network| network.handle.clone());
+        let control = child.control;
+        let process = Process::new(about, control, journal, stdin, freed, output_share, handle);
+        let network = network.map(|network| self.report_decisions(session, &process, network));
         let timeout = start.timeout;
         let actor = Actor {
             process: process.clone(),
@@ -274,8 +242,10 @@ impl Engine {
             timeout_at: timeout.map(|timeout| clock::after(clock::now(), timeout)),
             drain: start.drain,
             resources,
+            network,
             leftovers: None,
             late_output_timeout: limits.late_output_timeout,
+            cpu_seconds: start.limits.cpu_seconds,
         };
         let engine = self.clone();
         let session = session.clone();
@@ -377,16 +347,5 @@ impl Engine {
                 () = self.sleep_until(next) => {}
             }
         }
-    }
-}
-
-fn command_of(start: &Start) -> Command {
-    Command {
-        argv: start.argv.iter().map(Into::into).collect(),
-        arg0: start.arg0.as_ref().map(Into::into),
-        cwd: start.cwd.clone(),
-        env: start.env.clone(),
-        stdio: start.stdio,
-        wrapper: None,
     }
 }

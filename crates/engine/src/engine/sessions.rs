@@ -12,8 +12,10 @@ use crate::{
 };
 
 /// Options of resuming a session.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct ResumeOptions {
+    /// The caller.
+    pub peer: Peer,
     /// Take it over from another connection.
     pub takeover: bool,
     /// Change the delivery.
@@ -31,7 +33,7 @@ impl Engine {
         options: SessionOptions,
         link: Arc<dyn Link>,
     ) -> Option<(Session, Epoch)> {
-        let place = self.session_place(options.peer)?;
+        let place = self.session_place(options.peer, options.max_sessions)?;
         let mut sessions = self.shared.sessions.lock();
         if self.shared.ending.is_cancelled() {
             return None;
@@ -41,14 +43,18 @@ impl Engine {
         Some((session, epoch))
     }
 
-    fn session_place(&self, peer: Peer) -> Option<Place> {
+    fn session_place(&self, peer: Peer, max: Option<usize>) -> Option<Place> {
         let places = &self.shared.session_places;
         loop {
-            if let Some(place) = places.take(peer) {
+            if let Some(place) = places.take_within(peer, max) {
                 return Some(place);
             }
-            // The oldest one of the peer that has most, but of no peer that has less than the caller.
-            let unused = self.list_sessions().into_iter().filter(Session::is_unused);
+            let is_at_maximum = max.is_some_and(|max| places.held_by(peer) >= max);
+            // The oldest one of the peer that has most, but of no peer that has less than the caller, and
+            // of the caller if it has as many as it may have.
+            let unused = self.list_sessions().into_iter().filter(|session| {
+                session.is_unused() && (!is_at_maximum || session.peer() == peer)
+            });
             let counted = unused.map(|session| (places.held_by(session.peer()), session));
             let oldest = counted.reduce(|most, next| if next.0 > most.0 { next } else { most });
             let (held, oldest) = oldest?;
@@ -75,6 +81,7 @@ impl Engine {
             ttl: Ttl::For(Duration::ZERO),
             label: None,
             delivery: Delivery::Push,
+            max_sessions: None,
         };
         let (session, epoch) = self.create_session(options, None, None);
         private.insert(session.id().clone(), session.clone());
@@ -103,7 +110,10 @@ impl Engine {
         resume: ResumeOptions,
         link: Arc<dyn Link>,
     ) -> Result<(Session, Epoch), ResumeError> {
-        let session = self.session(id).ok_or(ResumeError::Gone)?;
+        let session = self
+            .session(id)
+            .filter(|session| resume.peer.may_resume(session.peer()))
+            .ok_or(ResumeError::Gone)?;
         let epoch = session.resume(self.now(), resume, link)?;
         // Keep the retained output for a while, so that the client can read what it missed.
         let processes = session.processes();

@@ -27,6 +27,9 @@ impl Process {
         let step = self.termination().request(clock::now(), grace);
         self.escalate(step);
         self.shared.termination_changed.notify_one();
+        if let Some(network) = &self.shared.network {
+            network.terminated.cancel();
+        }
     }
 
     /// Kills the process tree.

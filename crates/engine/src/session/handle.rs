@@ -6,13 +6,20 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use outpost_types::{Delivery, Seq};
+use outpost_types::{Delivery, NetworkAnswer, NetworkDecision, NetworkTarget, Seq};
 use parking_lot::{Mutex, MutexGuard};
-use tokio::{sync::Notify, task::AbortHandle};
+use tokio::{
+    sync::{Notify, oneshot},
+    task::AbortHandle,
+};
 use tokio_util::task::TaskTracker;
 
 use super::{Epoch, Ttl, lease::Lease, slots::ProcessSlots};
-use crate::{ActivityTracker, EventListener, Peer, Place, Process, ReadError};
+use crate::{
+    ActivityTracker, EventListener, Peer, Place, Process, ReadError,
+    kept_output::OutputShare,
+    shell_snapshot::{SnapshotCache, SnapshotEntry, SnapshotKey},
+};
 
 /// An unguessable session id. `Debug` and `Display` show only its prefix, because the whole
 /// id grants access to the session.
@@ -60,6 +67,20 @@ pub trait Link: Send + Sync {
 
     /// A process has started in the session. Its events go to this connection.
     fn adopt(&self, session: &Session, epoch: Epoch, process: &Process);
+
+    /// The proxy of a process has made a decision. Does not block, and drops the decision if there is no
+    /// room for it.
+    fn network_decided(&self, _process: &str, _decision: &NetworkDecision) {}
+
+    /// Asks the client about a target that no rule of a process's proxy allows. The receiver fails if the
+    /// connection ends before the answer. Returns none if the client can't be asked.
+    fn decide_network(
+        &self,
+        _process: &str,
+        _target: NetworkTarget,
+    ) -> Option<oneshot::Receiver<NetworkAnswer>> {
+        None
+    }
 }
 
 /// Options of a session.
@@ -73,6 +94,8 @@ pub struct SessionOptions {
     pub label: Option<String>,
     /// When output counts as delivered.
     pub delivery: Delivery,
+    /// How many sessions the client may have; `None` for no limit of its own.
+    pub max_sessions: Option<usize>,
 }
 
 /// A handle on a session. Clones refer to the same session.
@@ -101,8 +124,9 @@ pub(super) struct State {
     label: Option<String>,
     pub(super) delivery: Delivery,
     pub(super) slots: ProcessSlots,
-    /// Forgotten processes with leftover processes.
+    /// Forgotten processes with leftover processes, and shells whose state is captured.
     pub(super) leftovers: Vec<Process>,
+    pub(super) snapshots: SnapshotCache,
     /// Whether a process was ever forgotten.
     pub(super) has_forgotten: bool,
     /// The attached connection.
@@ -137,6 +161,7 @@ impl Session {
                     delivery: options.delivery,
                     slots: ProcessSlots::default(),
                     leftovers: Vec::new(),
+                    snapshots: SnapshotCache::default(),
                     has_forgotten: false,
                     link,
                     timer: None,
@@ -157,7 +182,8 @@ impl Session {
     }
 
     /// The client that opened it.
-    pub(crate) fn peer(&self) -> Peer {
+    #[must_use]
+    pub fn peer(&self) -> Peer {
         self.shared.peer
     }
 
@@ -247,6 +273,11 @@ impl Session {
         }
     }
 
+    /// The attached connection.
+    pub(crate) fn link(&self) -> Option<Arc<dyn Link>> {
+        self.state().link.clone()
+    }
+
     /// Passes a started process to the attached connection. Without one, the next connection
     /// finds the process when it resumes.
     pub fn hand_over(&self, process: &Process) {
@@ -274,6 +305,28 @@ impl Session {
                 state.leftovers.push(process.clone());
             }
         }
+    }
+
+    /// Makes a process without a slot end with the session. Returns false if the session has ended.
+    pub(crate) fn keep_leftover(&self, process: &Process) -> bool {
+        let mut state = self.state();
+        let has_ended = state.lease.has_ended();
+        if !has_ended {
+            state.leftovers.push(process.clone());
+        }
+        !has_ended
+    }
+
+    /// Returns the entry of a shell snapshot, see [`SnapshotCache::entry`].
+    pub(crate) fn snapshot_entry(
+        &self,
+        key: SnapshotKey,
+        share: OutputShare,
+        max: usize,
+    ) -> Option<Arc<SnapshotEntry>> {
+        let mut state = self.state();
+        let has_ended = state.lease.has_ended();
+        (!has_ended).then(|| state.snapshots.entry(key, share, max))?
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

@@ -9,7 +9,7 @@ use outpost_types::Delivery;
 use tokio::task::AbortHandle;
 
 use super::{Detached, Epoch, Link, ResumeError, Session, Ttl, handle::State, lease::Lease};
-use crate::{Process, ResumeOptions};
+use crate::{Process, ResumeOptions, shell_snapshot::SnapshotCache};
 
 impl Session {
     /// Attaches another connection. Stops eviction; the caller resumes it after the new owner had
@@ -164,6 +164,7 @@ impl State {
     fn take_all(&mut self) -> Vec<Process> {
         self.link = None;
         self.place = None;
+        self.snapshots = SnapshotCache::default();
         if let Some(timer) = self.timer.take() {
             timer.abort();
         }

@@ -127,6 +127,8 @@ fn starting_entry(about: &About) -> ProcessEntry {
         exit_code: None,
         next_seq: 1,
         bytes_out: 0,
+        ended_by: None,
+        usage: None,
     }
 }
 
@@ -138,6 +140,8 @@ fn live_entry(process: &Process) -> ProcessEntry {
         exit_code: summary.exit.map(|exit| exit.code),
         next_seq: summary.next_seq.0,
         bytes_out: summary.bytes_out,
+        ended_by: summary.exit.and_then(|exit| exit.ended_by),
+        usage: summary.exit.and_then(|exit| exit.usage),
         ..starting_entry(process.about())
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use outpost_sandbox::TurnKey;
+
 use super::Session;
 use crate::{About, ActivityGuard, Process, ReadError, Start, StartError, clock};
 
@@ -139,7 +141,7 @@ impl Reservation {
     /// Frees the slot and returns the error to report: a cancellation takes precedence over
     /// other errors. Checks for it in the same step, so that the result of the start and the response
     /// to the terminate request agree.
-    pub(crate) fn fail(self, error: StartError) -> StartError {
+    pub fn fail(self, error: StartError) -> StartError {
         let slots = &mut self.session.state().slots;
         let cancelled = slots.uncancelled(&self.about.id).err();
         slots.free(&self.about);
@@ -149,9 +151,9 @@ impl Reservation {
         }
     }
 
-    /// A key of its session, unique among all sessions.
-    pub(crate) fn session_key(&self) -> usize {
-        self.session.key()
+    /// The key by which the preparation of its sandbox takes turns.
+    pub(crate) fn turn_key(&self) -> TurnKey {
+        self.session.peer().turn_key(self.session.key())
     }
 
     /// Fails if the start was cancelled or the session has ended.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use outpost_engine::{Delivery, Engine, Event, Limits, Process, Seq, Session, StartError};
+use outpost_engine::{Delivery, Engine, Event, Limits, Peer, Process, Seq, Session, StartError};
 
-use crate::owner::{Cursor, engine, open, shell, start, until};
+use crate::owner::{Cursor, engine, open, shell, start, try_open, until};
 
 const MIB: usize = 1024 * 1024;
 const LONG: Duration = Duration::from_secs(600);
@@ -101,6 +101,34 @@ async fn history_of_quiet_processes_gives_way() {
             "the tail stays"
         );
     }
+    assert!(engine.shutdown(Duration::from_secs(5)).await);
+}
+
+/// The floods of one peer use its share; the history of another one stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn floods_of_one_peer_do_not_evict_the_output_of_another() {
+    let engine = limited();
+    let (quiet, quiet_epoch) = try_open(&engine, Peer::User(1), LONG, Delivery::Push).unwrap();
+    engine.detach(&quiet, quiet_epoch);
+    let script = "head -c 400000 /dev/zero; echo end; exec sleep 1000";
+    let process = start(&engine, &quiet, shell("p", script)).await.unwrap();
+    until("it has written", || process.summary().bytes_out > 400_000).await;
+    let (noisy, epoch) = try_open(&engine, Peer::User(2), LONG, Delivery::Acked).unwrap();
+    let mut floods = Vec::new();
+    for n in 0..64 {
+        let flood = shell(&format!("flood{n}"), "exec cat /dev/zero");
+        floods.push(start(&engine, &noisy, flood).await.unwrap());
+    }
+    until("they use their share", || {
+        floods.iter().map(kept).sum::<usize>() > 2 * MIB
+    })
+    .await;
+    // Scarce memory is noticed by the next process that writes.
+    let script = "head -c 3000000 /dev/zero";
+    let read = start(&engine, &noisy, shell("read", script)).await.unwrap();
+    let mut cursor = Cursor::attach(&noisy, epoch, &read, None);
+    assert_eq!(read_to_end(&noisy, &mut cursor, "read").await, 3_000_000);
+    assert_eq!(kept(&process), 400_004);
     assert!(engine.shutdown(Duration::from_secs(5)).await);
 }
 

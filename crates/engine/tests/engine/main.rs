@@ -7,4 +7,5 @@ mod private;
 mod sandboxed;
 mod sessions;
 mod shares;
+mod shell_snapshots;
 mod writes;

@@ -34,7 +34,12 @@ pub(crate) fn shell(id: &str, script: &str) -> Start {
         drain: None,
         retain_bytes: None,
         sandbox: None,
+        floor: None,
+        max_processes: None,
+        network: None,
         kill_grace: Duration::ZERO,
+        limits: outpost_engine::ResourceLimits::default(),
+        snapshot: None,
     }
 }
 
@@ -69,6 +74,7 @@ pub(crate) fn try_open(
     delivery: Delivery,
 ) -> Option<(Session, Epoch)> {
     let options = SessionOptions {
+        max_sessions: None,
         peer,
         ttl: Ttl::For(ttl),
         label: None,
@@ -81,7 +87,12 @@ pub(crate) fn resume(engine: &Engine, session: &Session) -> Result<Epoch, Resume
     engine
         .resume_session(
             session.id().reveal(),
-            ResumeOptions::default(),
+            ResumeOptions {
+                peer: outpost_engine::Peer::Unverified,
+                takeover: false,
+                delivery: None,
+                ttl: None,
+            },
             Arc::new(UnnotifiedLink),
         )
         .map(|(_, epoch)| epoch)

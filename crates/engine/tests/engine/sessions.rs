@@ -58,8 +58,10 @@ async fn replaced_connection_cannot_detach_its_successor() {
         .resume_session(
             session.id().reveal(),
             outpost_engine::ResumeOptions {
+                peer: outpost_engine::Peer::Unverified,
                 takeover: true,
-                ..Default::default()
+                delivery: None,
+                ttl: None,
             },
             std::sync::Arc::new(Nobody),
         )

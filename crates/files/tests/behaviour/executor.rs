@@ -21,7 +21,7 @@ use crate::support::FilesExt as _;
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(60);
 
-const OPTIONS: WalkOptions = WalkOptions {
+pub(crate) const OPTIONS: WalkOptions = WalkOptions {
     max_depth: 9,
     max_directories: 9,
     max_entries: 99,
@@ -35,7 +35,7 @@ fn sockets() -> (OwnedFd, OwnedFd) {
 }
 
 /// An executor whose worker runs in a thread.
-fn sandboxed(limits: Limits) -> (FileExecutor, JoinHandle<()>) {
+pub(crate) fn sandboxed(limits: Limits) -> (FileExecutor, JoinHandle<()>) {
     masked(limits, PathMasks::default())
 }
 
@@ -78,14 +78,14 @@ fn canonicalize(path: &Path) -> FileOp {
     FileOp::Canonicalize(FsCanonicalizeParams { path })
 }
 
-fn read_directory(path: &Path) -> FileOp {
+pub(crate) fn read_directory(path: &Path) -> FileOp {
     FileOp::ReadDirectory(FsReadDirectoryParams {
         path: PathUri::from_path(path),
         broken_links: true,
     })
 }
 
-fn walk(path: &Path, options: WalkOptions) -> FileOp {
+pub(crate) fn walk(path: &Path, options: WalkOptions) -> FileOp {
     let path = PathUri::from_path(path);
     FileOp::Walk(FsWalkParams { path, options })
 }

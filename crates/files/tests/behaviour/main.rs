@@ -4,6 +4,7 @@ mod copy;
 mod directories;
 mod executor;
 mod links;
+mod listing_memory;
 mod races;
 mod read;
 mod remove;

@@ -8,13 +8,16 @@ use outpost_types::Symlinks;
 
 use crate::support::{FilesExt as _, Folder, Remove, rejected, with_each_symlink_check};
 
-const MESSAGE: &str = "path is not a regular file";
+fn message(path: &Path) -> String {
+    format!("path `{}` is not a file", path.display())
+}
 
 fn assert_all_rejected(files: &Files, path: &Path, symlinks: Symlinks) {
-    rejected(files.read(path, symlinks), MESSAGE);
-    rejected(files.open(path, symlinks), MESSAGE);
-    rejected(files.write(path, b"x", symlinks), MESSAGE);
-    rejected(files.create_stream(path), MESSAGE);
+    let message = &message(path);
+    rejected(files.read(path, symlinks), message);
+    rejected(files.open(path, symlinks), message);
+    rejected(files.write(path, b"x", symlinks), message);
+    rejected(files.create_stream(path), message);
     rejected(
         files.copy(path, &path.with_extension("copy"), false),
         "fs/copy only supports regular files, directories, and symlinks",
@@ -30,10 +33,11 @@ fn special_files_are_rejected_unopened() {
     for files in with_each_symlink_check() {
         for path in [&fifo, &socket, Path::new("/dev/null")] {
             if path.starts_with("/dev") {
+                let message = &message(path);
                 // No copy: it would create a file in /dev.
-                rejected(files.read(path, Symlinks::Reject), MESSAGE);
-                rejected(files.write(path, b"x", Symlinks::Reject), MESSAGE);
-                rejected(files.create_stream(path), MESSAGE);
+                rejected(files.read(path, Symlinks::Reject), message);
+                rejected(files.write(path, b"x", Symlinks::Reject), message);
+                rejected(files.create_stream(path), message);
                 continue;
             }
             assert_all_rejected(&files, path, Symlinks::Follow);
@@ -50,9 +54,12 @@ fn fifo_with_reader_receives_nothing() {
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
     let reader = rustix::fs::open(&fifo, flags, rustix::fs::Mode::empty()).unwrap();
     let files = Files::default();
-    rejected(files.write(&fifo, b"x", Symlinks::Follow), MESSAGE);
+    rejected(files.write(&fifo, b"x", Symlinks::Follow), &message(&fifo));
     let source = folder.file("a", "x");
-    rejected(files.copy(&source, &fifo, false), MESSAGE);
+    rejected(
+        files.copy(&source, &fifo, false),
+        "path is not a regular file",
+    );
     let mut buffer = [0; 8];
     assert_eq!(
         rustix::io::read(&reader, &mut buffer),

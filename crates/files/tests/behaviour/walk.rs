@@ -167,7 +167,10 @@ fn encoded_bytes(found: &WalkResult) -> usize {
         uri(&entry.path) + kind.len() + 29
     });
     let errors = found.errors.iter();
-    let errors = errors.map(|error| uri(&error.path) + error.message.len() + 32);
+    let errors = errors.map(|error| {
+        let reason = error.reason.as_ref().map_or(0, |reason| reason.len() + 12);
+        uri(&error.path) + error.message.len() + 32 + reason
+    });
     entries.sum::<usize>() + errors.sum::<usize>()
 }
 
@@ -287,7 +290,10 @@ fn non_utf8_name_is_reported_as_error() {
     assert_eq!(listed(&folder, &found), ["after"]);
     assert_eq!(found.errors.len(), 1);
     assert_eq!(found.errors[0].path, folder.path("caf\u{fffd}"));
-    assert_eq!(found.errors[0].message, "file name is not valid UTF-8");
+    let message = "No such file or directory (os error 2)";
+    assert_eq!(found.errors[0].message, message);
+    let reason = found.errors[0].reason.as_deref();
+    assert_eq!(reason, Some("file name is not valid UTF-8"));
 }
 
 #[test]

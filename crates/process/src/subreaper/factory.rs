@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use rustix::process::{Pid, Signal};
+use rustix::process::{DumpableBehavior, Pid, Signal};
 
 use super::descendants::ChildLookup;
 use super::message::{self, Report};
@@ -46,6 +46,9 @@ impl ReaperFactory {
     pub(super) fn new(server: OwnedFd) -> io::Result<Self> {
         // Ignores Ctrl-C and the like, and makes SIGCHLD available through a signalfd.
         mask::block_all()?;
+        // Programs run as the same user. They must not trace a subreaper, nor copy its socket and report in
+        // its name. A program is dumpable again once it is executed.
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         let own = rustix::process::getpid();
         rustix::process::set_child_subreaper(Some(own))?;
         // Differs from the server's name: `pkill outpost` is meant for the server, and the factory
@@ -92,11 +95,11 @@ impl ReaperFactory {
         self.signals.clear();
         loop {
             match wait_children::peek(true) {
-                ChildEvent::Exited(pid, exit) => {
+                ChildEvent::Exited(pid, status) => {
                     wait_children::reap(pid);
                     // A subreaper exits with zero only after its whole tree is gone. After any other
                     // exit the factory has inherited the rest of the tree.
-                    if self.reapers.remove(&pid) && exit != Exit::Code(0) {
+                    if self.reapers.remove(&pid) && status.exit != Exit::Code(0) {
                         self.killer.get_or_insert_with(TreeKiller::new);
                     }
                 }

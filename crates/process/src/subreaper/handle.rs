@@ -12,8 +12,8 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::message::{self, ControlMessage, Report, StartRequest};
 use super::pool::ReaperPool;
-use super::socket;
-use crate::exit::Exit;
+use super::{orphans, socket};
+use crate::exit::ExitStatus;
 use crate::sys::child_setup::Stage;
 
 /// How long to wait for a subreaper before sending SIGCONT to the factory, in case another process
@@ -41,6 +41,17 @@ impl ReaperSocket {
     pub(super) fn is_closed(&self) -> bool {
         socket::is_closed(&self.fd)
     }
+
+    /// The subreaper's pid, also if its first start has not read the report yet.
+    pub(super) fn reported_pid(&self) -> Option<Pid> {
+        self.pid
+            .get()
+            .copied()
+            .or_else(|| match message::receive(&self.fd, RecvFlags::PEEK) {
+                Ok(Some(Report::Ready { pid })) => Pid::from_raw(pid),
+                _ => None,
+            })
+    }
 }
 
 impl AsFd for ReaperSocket {
@@ -65,7 +76,7 @@ pub(crate) struct ReaperHandle {
 /// The reports that a subreaper left behind.
 #[derive(Debug, Default)]
 pub(super) struct LastReports {
-    exit: Option<Exit>,
+    status: Option<ExitStatus>,
     /// No process of the tree was left.
     pub(super) tree_gone: bool,
 }
@@ -133,7 +144,10 @@ impl ReaperHandle {
                 self.reusable.store(reusable, Ordering::Release);
                 Err(StartFailure::Child(stage, errno))
             }
-            None if !delivered => Err(StartFailure::NotDelivered(None)),
+            // A subreaper that reads requests has reported its pid before.
+            None if !delivered || self.socket.pid.get().is_none() => {
+                Err(StartFailure::NotDelivered(None))
+            }
             Some(Report::Exited { .. } | Report::Ready { .. } | Report::TreeGone) | None => {
                 Err(StartFailure::ReaperDied)
             }
@@ -159,12 +173,12 @@ impl ReaperHandle {
     }
 
     /// Returns how the leader exited, and `None` while it runs. Repeated calls return the same.
-    pub(crate) fn exit_status(&self) -> Option<Exit> {
-        if let Some(Report::Exited { exit, .. }) = self.peek_report() {
-            return Some(exit);
+    pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
+        if let Some(Report::Exited { status, .. }) = self.peek_report() {
+            return Some(status);
         }
         // If the subreaper is gone, its report may have arrived after the call above.
-        let last = || self.last_reports().exit.unwrap_or(Exit::Lost);
+        let last = || self.last_reports().status.unwrap_or(ExitStatus::LOST);
         self.is_gone().then(last)
     }
 
@@ -175,8 +189,8 @@ impl ReaperHandle {
             let mut last = LastReports::default();
             loop {
                 match message::receive(&*self.socket, RecvFlags::empty()) {
-                    Ok(Some(Report::Exited { exit, alone })) => {
-                        last.exit = Some(exit);
+                    Ok(Some(Report::Exited { status, alone })) => {
+                        last.status = Some(status);
                         last.tree_gone |= alone;
                     }
                     Ok(Some(Report::TreeGone)) => last.tree_gone = true,
@@ -196,6 +210,11 @@ impl ReaperHandle {
     /// Whether the leader has exited and left no descendants.
     pub(super) fn exited_alone(&self) -> bool {
         matches!(self.peek_report(), Some(Report::Exited { alone: true, .. }))
+    }
+
+    /// Kills what subreapers have left that were killed.
+    pub(crate) fn kill_orphans(&self) {
+        orphans::kill_all(&self.pool.orphans());
     }
 
     /// Whether the subreaper is gone. Its tree is then gone too, or being killed by the factory.

@@ -7,15 +7,15 @@ use rustix::net::RecvFlags;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::socket;
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 use crate::program::Program;
 use crate::sys::child_setup::Stage;
 
 /// The maximum length of a [`ControlMessage`] or [`Report`].
-const MAX_SHORT: usize = 16;
+const MAX_SHORT: usize = 64;
 
 /// Identifies the format of a start request. A subreaper of another version rejects it.
-const MAGIC: [u8; 4] = *b"OKR2";
+const MAGIC: [u8; 4] = *b"OKR3";
 
 /// The length of the header of a start request: the magic, and the length of the whole.
 const HEADER: usize = 4 + 4;
@@ -52,7 +52,7 @@ pub(crate) enum Report {
     Failed(Stage, i32),
     /// The leader is a zombie. `alone` says that it left no descendants, which cannot change later.
     Exited {
-        exit: Exit,
+        status: ExitStatus,
         alone: bool,
     },
     /// Sent once, before anything else: the subreaper's own pid.
@@ -159,7 +159,9 @@ fn total_length(bytes: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::{Exit, Rusage};
     use crate::program::Strings;
+    use crate::rlimits::Rlimits;
     use crate::sys::child_setup::SessionMode;
 
     /// Sends and receives a message.
@@ -181,7 +183,15 @@ mod tests {
         ] {
             assert_eq!(round_trip(&message), Some(message));
         }
-        let exited = |exit| Report::Exited { exit, alone: true };
+        let usage = Some(Rusage {
+            user_us: u64::MAX,
+            system_us: u64::MAX,
+            max_rss_kib: u64::MAX,
+        });
+        let exited = |exit| Report::Exited {
+            status: ExitStatus { exit, usage },
+            alone: true,
+        };
         for report in [
             Report::Started { pid: 70_000 },
             Report::Started { pid: i32::MAX },
@@ -227,7 +237,10 @@ mod tests {
             cwd: strings(&[b"/"]),
             session_mode: SessionMode::Terminal,
             ignore_signals: true,
-            open_files: Some((7, 8)),
+            rlimits: Rlimits {
+                open_files: Some((7, 8)),
+                ..Rlimits::default()
+            },
         };
         let request = StartRequest::new(&program).expect("it is short enough");
         let (ours, theirs) = socket::pair().expect("create a socket pair");
@@ -259,13 +272,13 @@ mod tests {
             assert_eq!(received.program.cwd.iter().next(), Some(&b"/"[..]));
             assert_eq!(received.program.session_mode, SessionMode::Terminal);
             assert!(received.program.ignore_signals);
-            assert_eq!(received.program.open_files, Some((7, 8)));
+            assert_eq!(received.program.rlimits.open_files, Some((7, 8)));
         }
     }
 
     #[test]
     fn malformed_request_is_rejected() {
-        for bytes in [&b"hello"[..], &[0; HEADER], b"OKR2"] {
+        for bytes in [&b"hello"[..], &[0; HEADER], b"OKR3"] {
             let (ours, theirs) = socket::pair().expect("create a socket pair");
             socket::send(&ours, bytes, &[]).expect("send to the socket");
             assert!(receive_request(theirs.as_fd()).is_err(), "{bytes:?}");

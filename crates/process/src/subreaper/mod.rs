@@ -22,13 +22,14 @@
 //! - in a subreaper: [`reaper`], its main loop; [`descendants`] enumerates processes, [`tree_killer`]
 //!   kills them
 //! - in the server: [`pool`], the factory's handle and idle subreapers; [`handle`], one subreaper;
-//!   [`supervised_tree`], its tree
+//!   [`supervised_tree`], its tree; [`orphans`], the processes of killed subreapers
 //! - between them: [`socket`], [`message`]
 
 mod descendants;
 mod factory;
 mod handle;
 mod message;
+mod orphans;
 mod pool;
 mod reaper;
 mod socket;

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, WaitIdOptions};
 
 use super::handle::{ReaperHandle, ReaperSocket, StartFailure};
 use super::message::StartRequest;
+use super::orphans::{self, Adoption};
 use super::socket;
 use crate::exit;
 use crate::program::Program;
@@ -25,7 +26,6 @@ use crate::sys::child_slot::ChildSlot;
 use crate::sys::mask;
 use crate::sys::signal_reset::SignalReset;
 use crate::sys::stack::ChildStack;
-use crate::tree::proc_stat::{self, ProcStat};
 
 /// How long the first subreaper may take to prove that this mechanism works here.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -62,6 +62,26 @@ pub(crate) struct ReaperPool {
     pub(super) abandoned: Mutex<Vec<Arc<ReaperSocket>>>,
     /// Sockets of subreapers that are ready for another program.
     idle: Mutex<Vec<Arc<ReaperSocket>>>,
+    /// Set if this process inherits the orphans of a killed factory.
+    adoption: Option<Adoption>,
+    /// The subreapers, which are not taken for orphans. Empty without adoption.
+    reapers: Mutex<KnownReapers>,
+}
+
+/// The subreapers that have a handle or are idle.
+#[derive(Debug, Default)]
+struct KnownReapers(Vec<Weak<ReaperSocket>>);
+
+impl KnownReapers {
+    fn add(&mut self, socket: &Arc<ReaperSocket>) {
+        self.0.retain(|socket| socket.strong_count() > 0);
+        self.0.push(Arc::downgrade(socket));
+    }
+
+    fn pids(&self) -> HashSet<Pid> {
+        let sockets = self.0.iter().filter_map(Weak::upgrade);
+        sockets.filter_map(|socket| socket.reported_pid()).collect()
+    }
 }
 
 /// A running factory.
@@ -80,7 +100,11 @@ struct InvalidSubreaperCommand;
 
 impl ReaperPool {
     /// Starts the factory, and proves with a first subreaper that the mechanism works.
-    pub(crate) fn open(command: &ReaperCommand, clone_mode: CloneMode) -> io::Result<Arc<Self>> {
+    pub(crate) fn open(
+        command: &ReaperCommand,
+        clone_mode: CloneMode,
+        adopts_orphans: bool,
+    ) -> io::Result<Arc<Self>> {
         let pool = Arc::new(Self {
             program: prepare(command)?,
             clone_mode: CloneMode {
@@ -90,6 +114,8 @@ impl ReaperPool {
             factory: Mutex::new(None),
             abandoned: Mutex::new(Vec::new()),
             idle: Mutex::new(Vec::new()),
+            adoption: adopts_orphans.then(Adoption::begin).flatten(),
+            reapers: Mutex::default(),
         });
         let probed = pool.probe();
         if probed.is_err()
@@ -105,6 +131,7 @@ impl ReaperPool {
     /// Returns an idle subreaper, or requests a new one. A new one may not exist yet when this
     /// returns; if it cannot be created, its first use fails.
     pub(crate) fn get(self: &Arc<Self>) -> io::Result<ReaperHandle> {
+        self.end_adopted();
         let is_alive = |socket: &Arc<ReaperSocket>| !socket.is_closed();
         self.abandoned.lock().retain(is_alive);
         let mut idle = self.idle.lock();
@@ -133,6 +160,9 @@ impl ReaperPool {
         }
         drop(factory);
         let socket = Arc::new(ReaperSocket::new(ours));
+        if self.adoption.is_some() {
+            self.reapers.lock().add(&socket);
+        }
         Ok(ReaperHandle::new(socket, Arc::clone(self)))
     }
 
@@ -151,32 +181,36 @@ impl ReaperPool {
         }
     }
 
-    /// Finds the processes that the factory has inherited from killed subreapers, and opens their
-    /// pidfds.
-    pub(super) fn inherited_by_factory(&self) -> Vec<OwnedFd> {
-        let factory = self.factory.lock();
-        let Some(FactoryProcess { pid, .. }) = &*factory else {
-            return Vec::new();
-        };
-        let mut members: HashSet<i32> = HashSet::new();
-        let mut found = Vec::new();
-        let all = proc_stat::read_all();
-        loop {
-            let before = found.len();
-            for stat in &all {
-                let own = stat.pid.as_raw_nonzero().get();
-                let inherited =
-                    stat.parent == pid.as_raw_nonzero().get() && !is_subreaper(stat.pid);
-                if (inherited || members.contains(&stat.parent)) && members.insert(own) {
-                    found.push(*stat);
-                }
-            }
-            if found.len() == before {
-                break;
-            }
+    /// Finds the processes that were inherited from killed subreapers, with their descendants, and opens
+    /// their pidfds.
+    pub(super) fn orphans(&self) -> Vec<OwnedFd> {
+        let factory = self.factory_pid();
+        let mut found = factory.map_or_else(Vec::new, orphans::of_factory);
+        if let Some(adoption) = &self.adoption {
+            found.extend(adoption.orphans(&self.own_children()));
         }
-        let alive = found.iter().filter(|stat| !stat.zombie);
-        alive.filter_map(ProcStat::open_pidfd).collect()
+        orphans::with_descendants(found)
+    }
+
+    /// Kills what this process has inherited from subreapers that were killed, and reaps zombies, from time
+    /// to time.
+    fn end_adopted(&self) {
+        if let Some(adoption) = &self.adoption
+            && adoption.is_due(|| self.own_children())
+        {
+            orphans::kill_all(&self.orphans());
+        }
+    }
+
+    fn factory_pid(&self) -> Option<Pid> {
+        self.factory.lock().as_ref().map(|process| process.pid)
+    }
+
+    /// The factory and the subreapers.
+    fn own_children(&self) -> HashSet<Pid> {
+        let mut own = self.reapers.lock().pids();
+        own.extend(self.factory_pid());
+        own
     }
 
     fn start_factory(&self) -> io::Result<FactoryProcess> {
@@ -237,12 +271,6 @@ impl Drop for ReaperPool {
         let _ = rustix::event::poll(&mut exited, Some(&timeout));
         exit::wait_pidfd(&pidfd, WaitIdOptions::NOHANG);
     }
-}
-
-/// Whether a child of the factory is a subreaper, which has the factory's name at first.
-fn is_subreaper(pid: Pid) -> bool {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-    name.is_ok_and(|name| matches!(name.trim_end(), "subreaper" | "reaper-factory"))
 }
 
 fn open_null() -> io::Result<OwnedFd> {

@@ -12,7 +12,7 @@ use super::factory::HostFeatures;
 use super::message::{self, ControlMessage, MalformedRequest, ReceivedRequest, Report};
 use super::socket;
 use super::tree_killer::{MAX_SCANS, TreeKiller};
-use crate::exit::Exit;
+use crate::exit::ExitStatus;
 use crate::sys::child_setup::{ChildSetup, Stage};
 use crate::sys::child_slot::ChildSlot;
 use crate::sys::stack::ChildStack;
@@ -136,10 +136,10 @@ impl Reaper {
     fn reap(&self, tree: &mut SupervisedTree) -> bool {
         self.signals.clear();
         loop {
-            let (pid, exit) = match wait_children::peek(false) {
+            let (pid, status) = match wait_children::peek(false) {
                 ChildEvent::NoChildren => return true,
                 ChildEvent::None | ChildEvent::Stopped(_) => return false,
-                ChildEvent::Exited(pid, exit) => (pid, exit),
+                ChildEvent::Exited(pid, status) => (pid, status),
             };
             if pid == tree.leader && !tree.reaped {
                 // While the leader stays a zombie, `waitid` returns it again instead of the others.
@@ -149,7 +149,7 @@ impl Reaper {
                 }
                 if tree.alone.is_none() {
                     tree.alone = Some(alone);
-                    self.report(exit, alone);
+                    self.report(status, alone);
                 }
                 if !tree.may_reap && self.server.is_some() {
                     return false;
@@ -167,10 +167,10 @@ impl Reaper {
         left.next().is_none()
     }
 
-    fn report(&self, exit: Exit, alone: bool) {
+    fn report(&self, status: ExitStatus, alone: bool) {
         if let Some(server) = &self.server {
             // The socket cannot be full: this is only the second message.
-            let _ = message::send(server, &Report::Exited { exit, alone });
+            let _ = message::send(server, &Report::Exited { status, alone });
         }
     }
 

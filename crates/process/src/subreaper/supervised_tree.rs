@@ -1,16 +1,14 @@
 //! The server's side of a process tree that a subreaper supervises.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustix::process::{Pid, Signal};
+use rustix::process::Pid;
 
 use super::handle::ReaperHandle;
 use super::message::ControlMessage;
-use super::pool::ReaperPool;
-use crate::tree::{is_running, tree_pidfds};
+use super::orphans::Orphans;
 
 /// The server's side of a supervised tree.
 #[derive(Debug)]
@@ -20,50 +18,6 @@ pub(crate) struct SubreaperTree {
     reaper: Mutex<Option<Arc<ReaperHandle>>>,
     /// Set while processes of a killed subreaper are left.
     orphans: Mutex<Option<Orphans>>,
-}
-
-/// The processes of a tree whose subreaper was killed. The factory inherits them and kills them, unless
-/// it was killed too.
-#[derive(Debug)]
-struct Orphans {
-    pool: Arc<ReaperPool>,
-    /// Pidfds of the processes found so far.
-    found: Vec<OwnedFd>,
-}
-
-impl Orphans {
-    /// Finds the processes by their parents, sessions and groups, and those that the factory has
-    /// inherited.
-    fn find(reaper: &ReaperHandle, leader: Pid) -> Self {
-        let pool = Arc::clone(&reaper.pool);
-        pool.resume_factory();
-        let leaders = [Some(&leader), reaper.socket.pid.get()];
-        let mut found = tree_pidfds(leaders.into_iter().flatten().copied());
-        found.extend(pool.inherited_by_factory());
-        tracing::warn!(
-            leader = %leader,
-            left = found.len(),
-            "a subreaper was killed; ending its processes"
-        );
-        Self { pool, found }
-    }
-
-    fn kill(&self) {
-        self.pool.resume_factory();
-        for pidfd in &self.found {
-            let _ = rustix::process::pidfd_send_signal(pidfd, Signal::KILL);
-        }
-    }
-
-    fn is_alive(&mut self) -> bool {
-        self.found.retain(is_running);
-        if self.found.is_empty() {
-            // Also those that were forked in the meantime.
-            self.found = self.pool.inherited_by_factory();
-            self.kill();
-        }
-        !self.found.is_empty()
-    }
 }
 
 impl SubreaperTree {
@@ -120,8 +74,10 @@ impl SubreaperTree {
         reaper.as_ref().is_some_and(|reaper| !reaper.is_gone())
     }
 
-    /// Lets the subreaper reap the leader. If the tree is empty the subreaper can be reused.
+    /// Lets the subreaper reap the leader. If the tree is empty the subreaper can be reused. Kills what a
+    /// killed subreaper has left, because the factory may have been killed too.
     pub(crate) fn reap_leader(&self) {
+        self.release_if_empty();
         let mut slot = self.reaper.lock();
         let Some(reaper) = &*slot else { return };
         if reaper.exited_alone() {

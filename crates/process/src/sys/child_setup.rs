@@ -28,7 +28,7 @@ pub(crate) struct ChildSetup<'a> {
     program: &'a Program,
     /// Become descriptors 0 and up. Each is above all targets, so no `dup3` overwrites a source.
     fds: Vec<RawFd>,
-    limit: Option<libc::rlimit64>,
+    limits: [Option<(u32, libc::rlimit64)>; 3],
     /// Null to keep the working directory.
     cwd: *const c_char,
     candidates: Vec<*const c_char>,
@@ -132,10 +132,7 @@ impl<'a> ChildSetup<'a> {
             program,
             slot,
             fds,
-            limit: program.open_files.map(|(soft, hard)| libc::rlimit64 {
-                rlim_cur: soft,
-                rlim_max: hard,
-            }),
+            limits: program.rlimits.raw(),
             cwd: program.cwd.pointers()[0],
             candidates: program.candidates.pointers(),
             argv: program.argv.pointers(),
@@ -218,12 +215,11 @@ impl<'a> ChildSetup<'a> {
             check(Stage::Descriptors, result)?;
         }
         self.close_others();
-        if let Some(limit) = &self.limit {
+        for (resource, limit) in self.limits.iter().flatten() {
             let limit: *const libc::rlimit64 = limit;
             let none = std::ptr::null_mut::<libc::rlimit64>();
             // SAFETY: the limit is valid; the old one is not returned.
-            let result =
-                unsafe { libc::syscall(libc::SYS_prlimit64, 0, libc::RLIMIT_NOFILE, limit, none) };
+            let result = unsafe { libc::syscall(libc::SYS_prlimit64, 0, *resource, limit, none) };
             check(Stage::Limits, result)?;
         }
         if !self.cwd.is_null() {

@@ -10,3 +10,4 @@ pub(crate) mod register;
 pub(crate) mod signal_reset;
 pub(crate) mod stack;
 pub(crate) mod wait_children;
+pub(crate) mod waitid;

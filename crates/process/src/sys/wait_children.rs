@@ -1,13 +1,15 @@
 //! Waits for children without a pidfd, which a subreaper inherits.
-#![expect(unsafe_code, reason = "calls signalfd and waitid")]
+#![expect(unsafe_code, reason = "calls signalfd")]
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 
-use crate::exit::Exit;
+use super::waitid::{WaitFor, Waited, waitid};
+use crate::exit::ExitStatus;
 
 /// A signalfd that is readable when a child has exited or stopped.
 #[derive(Debug)]
@@ -48,7 +50,7 @@ impl AsFd for ChildSignals {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChildEvent {
     /// It is a zombie until [`reap`].
-    Exited(Pid, Exit),
+    Exited(Pid, ExitStatus),
     /// Only if requested. Returned repeatedly until [`consume_stop`].
     Stopped(Pid),
     /// There are children, but no event.
@@ -59,29 +61,24 @@ pub(crate) enum ChildEvent {
 
 /// Returns an event without consuming it.
 pub(crate) fn peek(stops: bool) -> ChildEvent {
-    let stopped = if stops { libc::WSTOPPED } else { 0 };
-    let flags = libc::WEXITED | stopped | libc::WNOHANG | libc::WNOWAIT;
-    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    // SAFETY: the pointer is valid for writes.
-    while unsafe { libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), flags) } == -1 {
-        match io::Error::last_os_error().raw_os_error() {
-            Some(libc::EINTR) => {}
-            Some(libc::ECHILD) => return ChildEvent::NoChildren,
-            _ => return ChildEvent::None,
-        }
-    }
-    // SAFETY: zeroes are a valid value, and the kernel wrote over them.
-    let info = unsafe { info.assume_init() };
-    // SAFETY: `waitid` fills this field; it stays zero without an event.
-    let Some(pid) = Pid::from_raw(unsafe { info.si_pid() }) else {
-        return ChildEvent::None;
-    };
-    // SAFETY: `waitid` fills this field too.
-    let status = unsafe { info.si_status() };
-    match info.si_code {
-        libc::CLD_EXITED => ChildEvent::Exited(pid, Exit::Code(status)),
-        libc::CLD_KILLED | libc::CLD_DUMPED => ChildEvent::Exited(pid, Exit::Signal(status)),
-        _ => ChildEvent::Stopped(pid),
+    let mut options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    options.set(WaitIdOptions::STOPPED, stops);
+    loop {
+        return match waitid(WaitFor::Any, options) {
+            Ok(Some(Waited { pid, exit, usage })) => match exit {
+                Some(exit) => ChildEvent::Exited(
+                    pid,
+                    ExitStatus {
+                        exit,
+                        usage: Some(usage),
+                    },
+                ),
+                None => ChildEvent::Stopped(pid),
+            },
+            Err(Errno::INTR) => continue,
+            Err(Errno::CHILD) => ChildEvent::NoChildren,
+            Ok(None) | Err(_) => ChildEvent::None,
+        };
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::ffi::CStr;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitIdOptions, pidfd_open};
 
 use super::cgroup_root::CgroupRoot;
+use super::usage::{CpuTime, TreeUsage, field};
 use crate::exit;
 use crate::sys::child_setup::ProbeTest;
 use crate::sys::clone::{self, CloneOptions};
@@ -34,6 +35,8 @@ pub(crate) struct Cgroup {
     root: Arc<CgroupRoot>,
     number: u64,
     state: Mutex<State>,
+    /// The CPU time that earlier owners have used; `None` if the usage is not measured.
+    used_before: OnceLock<CpuTime>,
 }
 
 /// The first two hold `cgroup.kill` open, so that killing needs no free descriptor.
@@ -60,6 +63,7 @@ impl Cgroup {
             root: Arc::clone(root),
             number,
             state: Mutex::new(State::Owned(kill)),
+            used_before: OnceLock::new(),
         };
         Ok((cgroup, directory))
     }
@@ -98,6 +102,43 @@ impl Cgroup {
         )?)
     }
 
+    /// Begins to measure the usage.
+    pub(super) fn measure(&self) {
+        if let Some(used) = self.read("cpu.stat").map(|text| CpuTime::parse(&text)) {
+            let _ = self.used_before.set(used);
+        }
+    }
+
+    /// The usage since [`Cgroup::measure`].
+    pub(super) fn usage(&self) -> Option<TreeUsage> {
+        let before = self.used_before.get()?;
+        let cpu = CpuTime::parse(&self.read("cpu.stat")?).since(*before);
+        let peak = self.read("memory.peak");
+        Some(TreeUsage {
+            cpu,
+            peak_memory_bytes: peak.and_then(|text| text.trim().parse().ok()),
+        })
+    }
+
+    /// Whether the kernel killed a member because there was not enough memory.
+    pub(super) fn is_oom_killed(&self) -> bool {
+        let events = self.read("memory.events");
+        events.is_some_and(|text| field(&text, "oom_kill") > 0)
+    }
+
+    /// Reads one of its files, if it is still owned.
+    fn read(&self, file: &str) -> Option<String> {
+        let state = self.state.lock();
+        if matches!(*state, State::Released) {
+            return None;
+        }
+        let file = format!("{}/{file}", self.number);
+        let file = open(self.root.directory(), &file, OFlags::RDONLY).ok()?;
+        let mut text = String::new();
+        std::fs::File::from(file).read_to_string(&mut text).ok()?;
+        Some(text)
+    }
+
     pub(super) fn is_populated(&self) -> bool {
         self.has_processes(&self.state.lock())
     }
@@ -123,8 +164,7 @@ impl Cgroup {
             (Err(Errno::NOENT | Errno::NODEV), _) => false,
             // Without a free descriptor, try to remove it, which succeeds only if it is empty.
             (Err(_), State::Killed(_)) => {
-                let name = self.number.to_string();
-                let removed = rustix::fs::unlinkat(self.root.directory(), name, AtFlags::REMOVEDIR);
+                let removed = self.root.remove_directory(self.number);
                 !matches!(removed, Ok(()) | Err(Errno::NOENT | Errno::NODEV))
             }
             (Err(_), State::Owned(_)) => true,
@@ -163,7 +203,7 @@ pub(super) fn probe(root: &CgroupRoot) -> io::Result<()> {
     let (number, directory) = create(root)?;
     let result = probe_in(directory.as_fd());
     drop(directory);
-    remove(root.directory(), number)?;
+    remove(root, number)?;
     result
 }
 
@@ -191,14 +231,13 @@ fn create(root: &CgroupRoot) -> io::Result<(u64, OwnedFd)> {
 }
 
 /// Removes an empty cgroup and those nested in it.
-pub(super) fn remove(root: BorrowedFd<'_>, number: u64) -> Result<(), Errno> {
-    let name = number.to_string();
-    match rustix::fs::unlinkat(root, &name, AtFlags::REMOVEDIR) {
+pub(super) fn remove(root: &CgroupRoot, number: u64) -> Result<(), Errno> {
+    match root.remove_directory(number) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(Errno::BUSY | Errno::NOTEMPTY) => {
-            let directory = open(root, &name, DIRECTORY)?;
+            let directory = open(root.directory(), &number.to_string(), DIRECTORY)?;
             remove_nested(directory.as_fd(), MAX_DEPTH)?;
-            rustix::fs::unlinkat(root, &name, AtFlags::REMOVEDIR)
+            root.remove_directory(number)
         }
         Err(error) => Err(error),
     }

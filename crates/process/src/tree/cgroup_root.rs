@@ -1,17 +1,20 @@
 //! The directory that contains the cgroups of one spawner, below the cgroup of this process.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use outpost_types::EndedProcess;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::cgroup;
@@ -25,6 +28,9 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// How many empty cgroups are kept for reuse.
 const MAX_RELEASED: usize = 64;
+
+/// How many removed cgroups are remembered.
+const MAX_REMOVED: usize = 64 * 1024;
 
 /// The prefix of the directory names, before the pid.
 pub(super) const PREFIX: &str = "outpost-";
@@ -41,15 +47,29 @@ pub(crate) struct CgroupRoot {
     pub(super) abandoned: Mutex<Vec<u64>>,
     /// Empty cgroups for reuse.
     pub(super) released: Mutex<Vec<u64>>,
+    /// How many are kept: none if they have limits.
+    max_released: usize,
+    removed: Arc<RemovedCgroups>,
+}
+
+/// The ids of the cgroups that this server removed last. A socket that was created in one can outlive it,
+/// in another process. The kernel does not use an id again.
+#[derive(Debug, Default)]
+pub(crate) struct RemovedCgroups(Mutex<VecDeque<u64>>);
+
+impl RemovedCgroups {
+    pub(super) fn contains(&self, id: u64) -> bool {
+        self.0.lock().contains(&id)
+    }
 }
 
 impl CgroupRoot {
     /// Ends what dead servers left, creates the directory, and proves with a real child that
     /// everything needed works. Also returns the processes that were killed.
-    pub(crate) fn open() -> io::Result<(Self, Vec<EndedProcess>)> {
+    pub(super) fn open(removed: &Arc<RemovedCgroups>) -> io::Result<(Self, Vec<EndedProcess>)> {
         let own = own_cgroup().ok_or(io::ErrorKind::NotFound)?;
         let ended = stale_cgroups::end_all(&own);
-        let root = Self::create_in(&own)?;
+        let root = Self::create_in(&own, MAX_RELEASED, removed)?;
         cgroup::probe(&root)?;
         Ok((root, ended))
     }
@@ -57,7 +77,7 @@ impl CgroupRoot {
     /// Creates another directory, after this one was removed.
     pub(super) fn create_again(&self) -> io::Result<Self> {
         let own = own_cgroup().ok_or(io::ErrorKind::NotFound)?;
-        let root = Self::create_in(&own)?;
+        let root = Self::create_in(&own, MAX_RELEASED, &self.removed)?;
         tracing::warn!(
             removed = %self.path.display(),
             created = %root.path.display(),
@@ -66,7 +86,11 @@ impl CgroupRoot {
         Ok(root)
     }
 
-    fn create_in(own: &Path) -> io::Result<Self> {
+    pub(super) fn create_in(
+        own: &Path,
+        max_released: usize,
+        removed: &Arc<RemovedCgroups>,
+    ) -> io::Result<Self> {
         // A name may be taken by a program that has the same pid in another pid namespace.
         for _ in 0..16 {
             let number = SPAWNERS.fetch_add(1, Ordering::Relaxed);
@@ -92,9 +116,16 @@ impl CgroupRoot {
                 next: AtomicU64::new(0),
                 abandoned: Mutex::default(),
                 released: Mutex::default(),
+                max_released,
+                removed: Arc::clone(removed),
             });
         }
         Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Whether a cgroup lies in this directory. Its id is the inode of its directory.
+    pub(super) fn contains(&self, id: u64) -> io::Result<bool> {
+        contains(&self.path, id)
     }
 
     pub(super) fn directory(&self) -> BorrowedFd<'_> {
@@ -106,17 +137,32 @@ impl CgroupRoot {
     pub(super) fn release(&self, number: u64, reusable: bool) -> bool {
         let reusable = reusable && !cgroup::has_nested(self.directory(), number);
         let mut released = self.released.lock();
-        if reusable && released.len() < MAX_RELEASED {
+        if reusable && released.len() < self.max_released {
             released.push(number);
             return true;
         }
         drop(released);
-        cgroup::remove(self.directory(), number).is_ok()
+        cgroup::remove(self, number).is_ok()
+    }
+
+    /// Removes the directory of a cgroup.
+    pub(super) fn remove_directory(&self, number: u64) -> Result<(), Errno> {
+        let name = number.to_string();
+        let directory = self.directory();
+        // Held until the id is remembered: at any time, a cgroup either exists or is remembered.
+        let mut removed = self.removed.0.lock();
+        let id = statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW)?.st_ino;
+        unlinkat(directory, &name, AtFlags::REMOVEDIR)?;
+        if removed.len() == MAX_REMOVED {
+            removed.pop_front();
+        }
+        removed.push_back(id);
+        Ok(())
     }
 
     /// Removes abandoned cgroups that are empty now.
     pub(super) fn remove_abandoned(&self) {
-        let is_populated = |number: &u64| cgroup::remove(self.directory(), *number).is_err();
+        let is_populated = |number: &u64| cgroup::remove(self, *number).is_err();
         self.abandoned.lock().retain(is_populated);
     }
 }
@@ -133,6 +179,21 @@ impl Drop for CgroupRoot {
             tracing::debug!(%error, path = %self.path.display(), "cannot remove cgroup");
         }
     }
+}
+
+fn contains(directory: &Path, id: u64) -> io::Result<bool> {
+    let entries = match std::fs::read_dir(directory) {
+        // Removed in the meantime.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() && (entry.ino() == id || contains(&entry.path(), id)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 pub(super) fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
@@ -164,22 +225,56 @@ pub(super) fn wait_until_empty(directory: BorrowedFd<'_>, deadline: Instant) -> 
 pub(super) fn own_cgroup() -> Option<PathBuf> {
     let cgroup = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = std::fs::read("/proc/self/mountinfo").ok()?;
-    locate(&cgroup, &mounts)
+    cgroup_path(&cgroup, &mounts, CgroupMount::Version2)
 }
 
-fn locate(cgroup: &str, mounts: &[u8]) -> Option<PathBuf> {
-    let own = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
+/// A mounted hierarchy of cgroups.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CgroupMount {
+    Version2,
+    /// The hierarchy with this controller.
+    Version1(&'static str),
+}
+
+impl CgroupMount {
+    /// Parses a line of `/proc/self/cgroup`, `ID:CONTROLLERS:PATH`.
+    fn path_in(self, line: &str) -> Option<&str> {
+        let (id, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        let is_this = match self {
+            CgroupMount::Version2 => id == "0" && controllers.is_empty(),
+            CgroupMount::Version1(name) => controllers.split(',').any(|one| one == name),
+        };
+        is_this.then_some(path)
+    }
+
+    fn is_type(self, file_system: &[u8], options: &[u8]) -> bool {
+        match self {
+            CgroupMount::Version2 => file_system == b"cgroup2",
+            CgroupMount::Version1(name) => {
+                let mut options = options.split(|byte| *byte == b',');
+                file_system == b"cgroup" && options.any(|option| option == name.as_bytes())
+            }
+        }
+    }
+}
+
+/// Finds the cgroup of a process in a hierarchy, from its `/proc/PID/cgroup` and `/proc/PID/mountinfo`.
+pub(crate) fn cgroup_path(cgroups: &str, mounts: &[u8], mount: CgroupMount) -> Option<PathBuf> {
+    let own = cgroups.lines().find_map(|line| mount.path_in(line))?;
     mounts
         .split(|byte| *byte == b'\n')
-        .find_map(|line| directory(own, line))
+        .find_map(|line| directory(own, line, mount))
 }
 
 /// Parses `36 35 0:28 /root /mount/point rw,… optional… - cgroup2 source options`.
-fn directory(own: &str, line: &[u8]) -> Option<PathBuf> {
+fn directory(own: &str, line: &[u8], kind: CgroupMount) -> Option<PathBuf> {
     let mut fields = line.split(|byte| *byte == b' ');
     let root = String::from_utf8(unescape_mountinfo(fields.nth(3)?)).ok()?;
     let mount = unescape_mountinfo(fields.next()?);
-    if fields.find(|field| *field == b"-").and(fields.next()) != Some(b"cgroup2") {
+    fields.find(|field| *field == b"-")?;
+    let (file_system, options) = (fields.next()?, fields.nth(1).unwrap_or_default());
+    if !kind.is_type(file_system, options) {
         return None;
     }
     // A root of `/..` lies outside this cgroup namespace.
@@ -216,7 +311,7 @@ mod tests {
     use super::*;
 
     fn located(cgroup: &str, mounts: &str) -> Option<String> {
-        let path = locate(cgroup, mounts.as_bytes())?;
+        let path = cgroup_path(cgroup, mounts.as_bytes(), CgroupMount::Version2)?;
         Some(path.to_str()?.to_owned())
     }
 
@@ -229,6 +324,19 @@ mod tests {
             41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:1 - cgroup2 cgroup2 rw\n";
         let found = located(cgroup, mounts);
         assert_eq!(found.as_deref(), Some("/sys/fs/cgroup/unified/"));
+    }
+
+    #[test]
+    fn finds_version_1_by_its_controller() {
+        let cgroups = "9:cpu,cpuacct:/a\n4:memory,hugetlb:/a/b\n0::/\n";
+        let mounts = b"\
+            32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
+            35 31 0:32 /a /sys/fs/cgroup/memory rw shared:1 - cgroup cgroup rw,memory,hugetlb\n\
+            41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        let found = |name| cgroup_path(cgroups, mounts, CgroupMount::Version1(name));
+        assert_eq!(found("memory"), Some("/sys/fs/cgroup/memory/b".into()));
+        assert_eq!(found("cpuacct"), Some("/sys/fs/cgroup/cpu/a".into()));
+        assert_eq!(found("pids"), None);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Process trees: all descendants of one child, however they fork.
 //!
 //! Hosts differ in how well they can track descendants. There is one implementation per kind:
-//! - `cgroup`: a cgroup below the spawner's `cgroup_root`; `stale_cgroups` ends those of dead servers
+//! - `cgroup`: a cgroup below the spawner's `cgroup_root`; `stale_cgroups` ends those of dead servers,
+//!   `controllers` creates those with limits, `usage` reads what they count
 //! - a subreaper process above the child, in [`crate::subreaper`]
 //! - `group`: the process group, completed by what `/proc` shows (`proc_stat`)
 //!
@@ -9,10 +10,12 @@
 
 mod cgroup;
 mod cgroup_root;
+mod controllers;
 mod factory;
 mod group;
 pub(crate) mod proc_stat;
 mod stale_cgroups;
+mod usage;
 
 use std::io;
 
@@ -22,10 +25,12 @@ use rustix::process::{Pid, Signal};
 use crate::subreaper::{ControlMessage, SubreaperTree};
 use cgroup::Cgroup;
 pub use cgroup_root::unescape_mountinfo;
+pub(crate) use cgroup_root::{CgroupMount, cgroup_path};
 pub use factory::TreeChoice;
 pub(crate) use factory::{NewTree, TreeFactory};
 use group::Group;
 pub(crate) use group::{is_running, tree_pidfds};
+pub(crate) use usage::{CpuTime, TreeUsage};
 
 /// The process tree of one child.
 ///
@@ -94,6 +99,29 @@ impl Tree {
             Tree::Cgroup(cgroup) => cgroup.is_populated(),
             Tree::Subreaper(tree) => tree.is_alive(leader.is_some()),
             Tree::Group(group) => group.is_alive(leader),
+        }
+    }
+
+    /// Begins to measure the usage, if the kind of tree can.
+    pub(crate) fn measure(&self) {
+        if let Tree::Cgroup(cgroup) = self {
+            cgroup.measure();
+        }
+    }
+
+    /// The usage since [`Tree::measure`].
+    pub(crate) fn usage(&self) -> Option<TreeUsage> {
+        match self {
+            Tree::Cgroup(cgroup) => cgroup.usage(),
+            Tree::Subreaper(_) | Tree::Group(_) => None,
+        }
+    }
+
+    /// Whether the kernel is known to have killed a process because there was not enough memory.
+    pub(crate) fn is_oom_killed(&self) -> bool {
+        match self {
+            Tree::Cgroup(cgroup) => cgroup.is_oom_killed(),
+            Tree::Subreaper(_) | Tree::Group(_) => false,
         }
     }
 

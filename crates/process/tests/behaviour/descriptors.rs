@@ -70,21 +70,29 @@ async fn child_leads_its_group_or_terminal_session() {
 }
 
 #[tokio::test]
-async fn wrapper_gets_passed_descriptors_after_streams() {
+async fn passed_descriptors_follow_streams() {
     for spawner in spawner_of_each_kind() {
-        for stdio in [PIPES, PTY] {
+        for (stdio, wrapper) in [
+            (PIPES, None),
+            (PTY, None),
+            (PIPES, Some(Wrapper { own: None })),
+            (PTY, Some(Wrapper { own: None })),
+        ] {
             let pipes = [(); MAX_PASSED_FDS].map(|()| std::io::pipe().expect("a pipe"));
             let (readers, writers): (Vec<_>, Vec<_>) = pipes.into_iter().unzip();
             let passed = writers.into_iter().map(|write| Arc::new(write.into()));
-            let script = "for n in 3 4 5; do eval \"echo heard $n >&$n\"; done; ls /proc/self/fd";
-            let mut command = sh(script, stdio);
-            command.wrapper = Some(Wrapper {
-                passed: passed.collect(),
-                own: None,
-            });
+            let last = 2 + MAX_PASSED_FDS;
+            let script = format!(
+                "for n in $(seq 3 {last}); do echo heard $n >/proc/self/fd/$n; done; ls -v /proc/self/fd"
+            );
+            let mut command = sh(&script, stdio);
+            command.passed = passed.collect();
+            command.wrapper = wrapper;
             let finished = run(&spawner, command).await;
             let open: Vec<_> = finished.stdout.split_whitespace().collect();
-            assert_eq!(open, ["0", "1", "2", "3", "4", "5", "6"], "{stdio:?}");
+            // With the directory itself.
+            let expected: Vec<_> = (0..=last + 1).map(|number| number.to_string()).collect();
+            assert_eq!(open, expected, "{stdio:?}");
             for (number, mut read) in (3..).zip(readers) {
                 let mut heard = String::new();
                 read.read_to_string(&mut heard)
@@ -100,10 +108,7 @@ async fn wrapper_ignores_signals_and_has_its_own_session() {
     for spawner in spawner_of_each_kind() {
         for stdio in [PIPES, PTY] {
             let mut command = sh("cat /proc/$$/status; cat /proc/$$/stat", stdio);
-            command.wrapper = Some(Wrapper {
-                passed: Vec::new(),
-                own: None,
-            });
+            command.wrapper = Some(Wrapper { own: None });
             let finished = run(&spawner, command).await;
             let ignored = finished
                 .stdout
@@ -126,10 +131,7 @@ async fn too_many_passed_descriptors_are_rejected() {
         let (_, write) = std::io::pipe().expect("a pipe");
         let write = Arc::new(write.into());
         let mut command = sh("true", PIPES);
-        command.wrapper = Some(Wrapper {
-            passed: vec![write; MAX_PASSED_FDS + 1],
-            own: None,
-        });
+        command.passed = vec![write; MAX_PASSED_FDS + 1];
         let refused = spawner.spawn(command).await.expect_err("it is refused");
         assert_eq!(refused.kind(), SpawnErrorKind::Descriptors);
     }
@@ -147,8 +149,8 @@ async fn wrapper_with_own_stdio_gets_streams_after_passed_descriptors() {
                 [ /proc/self/fd/1 -ef /dev/null ] && echo null >&5; echo word >&2; \
                 tty <&4 >&5; (: >/dev/tty) && echo controls >&5; echo last >&2";
             let mut command = sh(script, stdio);
+            command.passed = vec![Arc::new(given.into())];
             command.wrapper = Some(Wrapper {
-                passed: vec![Arc::new(given.into())],
                 own: Some(WrapperStdio {
                     held: Some(Arc::new(kept.into())),
                     stderr: Arc::new(words.into()),

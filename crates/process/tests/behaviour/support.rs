@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use outpost_process::{
-    Child, Command, Control, Exit, Input, Output, ReadOutcome, ReaperCommand, Spawner,
-    SpawnerOptions, Stdio, TerminalSize, TreeChoice,
+    Child, Command, Control, Exit, Input, Output, ReadOutcome, ReaperCommand, ResourceLimits,
+    Spawner, SpawnerOptions, Stdio, TerminalSize, TreeChoice,
 };
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags};
@@ -74,6 +74,8 @@ pub(crate) fn command(argv: &[&str], stdio: Stdio) -> Command {
         cwd: "/".into(),
         env: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         stdio,
+        limits: ResourceLimits::default(),
+        passed: Vec::new(),
         wrapper: None,
     }
 }

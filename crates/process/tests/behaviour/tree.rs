@@ -1,6 +1,7 @@
 //! Process trees of each kind.
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use outpost_process::{Child, Exit, Signal, Spawner, SpawnerOptions, Stdio, TreeKind};
 
@@ -138,6 +139,29 @@ async fn cgroup_is_released_with_its_tree() {
     assert!(!root.exists(), "{} is left", root.display());
 }
 
+/// A socket that was created in a cgroup can outlive it, in another process.
+#[tokio::test]
+async fn cgroups_of_children_are_owned_even_after_their_removal() {
+    let spawner = spawner();
+    let mut child = start(&spawner, command(&["cat"], PIPES_AND_STDIN)).await;
+    let Some(place) = place(&spawner, &child) else {
+        return;
+    };
+    let id = |path: &Path| std::fs::metadata(path).expect("it is there").ino();
+    let owns = |id| spawner.owns_cgroup(id).expect("the cgroups are listed");
+    // A cgroup with another one in it is removed and not reused.
+    let nested = place.join("nested");
+    std::fs::create_dir(&nested).expect("it is made");
+    let own = id(&place);
+    assert!(owns(own) && owns(id(&nested)));
+    assert!(!owns(id(&own_cgroup().expect("there are cgroups"))));
+    drop(child.stdin.take());
+    finish(&mut child).await;
+    drop(child);
+    assert!(!place.exists());
+    assert!(owns(own));
+}
+
 #[tokio::test]
 async fn cgroup_is_released_on_drop() {
     let spawner = spawner();
@@ -225,7 +249,6 @@ impl Drop for OtherServer {
 
 /// The mark of this process, or of one with the same pid that was started earlier.
 fn mark(earlier: u64) -> String {
-    use std::os::unix::fs::MetadataExt;
     let own = std::process::id();
     let fields = stat(own.cast_signed()).expect("we run");
     let started: u64 = fields

@@ -26,10 +26,18 @@ pub(crate) enum Call {
     MakeDirectory,
     /// Creates a process or a thread.
     Fork,
+    /// Reads a file beyond its first 4 MiB.
+    ReadFarther,
 }
 
 impl Call {
-    const ALL: [Call; 4] = [Call::Accept, Call::Watch, Call::MakeDirectory, Call::Fork];
+    const ALL: [Call; 5] = [
+        Call::Accept,
+        Call::Watch,
+        Call::MakeDirectory,
+        Call::Fork,
+        Call::ReadFarther,
+    ];
 
     fn numbers(self) -> &'static [libc::c_long] {
         match self {
@@ -37,13 +45,18 @@ impl Call {
             Call::Watch => &[libc::SYS_epoll_ctl],
             Call::MakeDirectory => &[libc::SYS_mkdirat],
             Call::Fork => &[libc::SYS_clone3, libc::SYS_clone],
+            Call::ReadFarther => &[libc::SYS_pread64],
         }
     }
 
     /// Whether a notification is about this call. For `epoll_ctl` only `EPOLL_CTL_ADD` allocates memory.
     fn is(self, data: &libc::seccomp_data) -> bool {
-        let adds = data.args[1] as i32 == libc::EPOLL_CTL_ADD;
-        self.numbers().contains(&data.nr.into()) && (self != Call::Watch || adds)
+        let is_meant = match self {
+            Call::Watch => data.args[1] as i32 == libc::EPOLL_CTL_ADD,
+            Call::ReadFarther => data.args[3] >= 4 << 20,
+            _ => true,
+        };
+        self.numbers().contains(&data.nr.into()) && is_meant
     }
 }
 

@@ -43,10 +43,12 @@ async fn child_that_stops_its_subreaper_can_be_killed() {
 /// outside its session. Returns their pids.
 async fn start_attack(spawner: &outpost_process::Spawner, attack: &str) -> (Started, Vec<i32>) {
     let script = format!(
-        "R=$PPID; F=$(cut -d' ' -f4 /proc/$R/stat); setsid sleep 1000 & echo child $!; \
+        "R=$PPID; F=$(cut -d' ' -f4 /proc/$R/stat); setsid sleep 1000 & echo child $!; read go; \
          {attack}; echo attacked $$; sleep 1000"
     );
-    let mut child = start(spawner, sh(&script, PIPES)).await;
+    let mut child = start(spawner, sh(&script, PIPES_AND_STDIN)).await;
+    // Only now: a start fails whose subreaper is killed before it is reported.
+    write_all(child.stdin.as_ref().expect("there is input"), b"\n").await;
     // The output ends early if the factory kills it at once.
     let attacked = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("attacked ");
     let text = within("the attack", read_until(&mut child.outputs[0], attacked)).await;
@@ -64,7 +66,8 @@ async fn end_is_seen_when_supervision_is_attacked() {
         "kill -STOP $F $R",
         "kill -KILL $R",
         "kill -STOP $F; kill -KILL $R",
-        "kill -KILL $F $R",
+        // Until the subreaper is gone, its processes are killed through it.
+        "kill -KILL $F $R; while grep -q '^State:.[RSD]' /proc/$R/status; do :; done",
     ] {
         let spawner = spawner();
         let (mut child, pids) = start_attack(&spawner, attack).await;
@@ -76,6 +79,37 @@ async fn end_is_seen_when_supervision_is_attacked() {
         for left in pids {
             assert!(!is_running(left), "{attack}: {left} is reported as gone");
         }
+        let finished = run(&spawner, sh("exit 3", PIPES)).await;
+        assert_eq!(finished.exit, Exit::Code(3), "{attack}");
+    }
+}
+
+#[tokio::test]
+async fn adopted_orphans_are_killed_when_supervision_is_killed() {
+    // With the name of a subreaper.
+    let directory = tempfile::tempdir().expect("create directory");
+    let sleep = directory.path().join("subreaper");
+    std::os::unix::fs::symlink("/bin/sleep", &sleep).expect("create link");
+    for attack in ["kill -KILL $F $R", "kill -KILL $R $F"] {
+        let spawner = adopting_spawner();
+        let other = start(&spawner, command(&["sleep", "1000"], PIPES)).await;
+        // Its parent is gone, and it has left the session.
+        let script = format!(
+            "R=$PPID; F=$(cut -d' ' -f4 /proc/$R/stat); \
+             (setsid sh -c 'echo left $$; exec {} 1000' &); read go; {attack}; sleep 1000",
+            sleep.display()
+        );
+        let mut child = start(&spawner, sh(&script, PIPES_AND_STDIN)).await;
+        let left = KillOnDrop(expect_number(&mut child.outputs[0], "left ").await);
+        write_all(child.stdin.as_ref().expect("there is input"), b"\n").await;
+        within("the exit", child.exit.wait()).await;
+        child.exit.reap();
+        let control = child.control.clone();
+        control.kill_tree().expect("it is killed");
+        eventually(attack, || !control.has_leftovers()).await;
+        assert!(!is_running(left.0), "{attack}: it is reported as gone");
+        assert!(is_running(pid(&other)), "others are not concerned");
+        // With a new factory.
         let finished = run(&spawner, sh("exit 3", PIPES)).await;
         assert_eq!(finished.exit, Exit::Code(3), "{attack}");
     }
@@ -110,6 +144,20 @@ async fn subreapers_and_factory_have_their_own_sessions() {
     for leader in [factory, reaper_of(&one), reaper_of(&two)] {
         assert_eq!(session(leader), leader.to_string());
     }
+}
+
+/// Only meaningful for an unprivileged user: its files in `/proc` belong to root then.
+#[tokio::test]
+async fn subreapers_and_factory_cannot_be_traced() {
+    let child = start(&spawner(), command(&["sleep", "1000"], PIPES)).await;
+    let owner = |pid: i32| {
+        let environ = std::fs::metadata(format!("/proc/{pid}/environ"));
+        std::os::unix::fs::MetadataExt::uid(&environ.expect("it is alive"))
+    };
+    for process in [factory_of(&child), reaper_of(&child)] {
+        assert_eq!(owner(process), 0);
+    }
+    assert_eq!(owner(pid(&child)), rustix::process::getuid().as_raw());
 }
 
 #[tokio::test]

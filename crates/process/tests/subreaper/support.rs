@@ -4,13 +4,24 @@
 #[expect(dead_code, reason = "its own spawner has no subreapers")]
 mod common;
 
-use outpost_process::{Child, Spawner};
+use outpost_process::{Child, Spawner, SpawnerOptions, TreeChoice};
 
 pub(crate) use common::*;
 
 /// Replaces the function of the same name.
 pub(crate) fn spawner() -> Spawner {
     subreaper_spawner()
+}
+
+/// A spawner that inherits the orphans of a killed factory.
+pub(crate) fn adopting_spawner() -> Spawner {
+    let options = SpawnerOptions {
+        trees: TreeChoice::Subreaper,
+        subreaper: Some(reaper_command()),
+        adopts_orphans: true,
+        ..SpawnerOptions::default()
+    };
+    Spawner::new(options).expect("a spawner starts")
 }
 
 /// The subreaper of a child.

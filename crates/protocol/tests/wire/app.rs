@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use outpost_protocol::{
     COMMAND_EXITED, COMMAND_OUTPUT_DELTA, CommandOutput, CommandParams, CommandResult,
-    CommandWriteParams, InvalidParams, KillParams, OutputDeltaEncoder, Override, PROCESS_EXITED,
-    PROCESS_OUTPUT_DELTA, RequestId, ResizePtyParams, SandboxPolicy, SpawnExited, SpawnOutput,
-    SpawnParams, Stream, V0ExecParams, V0ExecResult, V0Exited, V0Output, V0TerminateResult,
-    V0WriteParams, V0WriteResult, WriteStdinParams, encode_notification, encode_response,
-    names_argv, parse_params,
+    CommandWriteParams, EndedBy, InvalidParams, KillParams, OutputDeltaEncoder, Override,
+    PROCESS_EXITED, PROCESS_OUTPUT_DELTA, RequestId, ResizePtyParams, SandboxPolicy, SpawnExited,
+    SpawnOutput, SpawnParams, Stream, V0ExecParams, V0ExecResult, V0Exited, V0Output,
+    V0TerminateResult, V0WriteParams, V0WriteResult, WriteStdinParams, encode_notification,
+    encode_response, names_argv, parse_params,
 };
 use outpost_types::sandbox::Network;
 use proptest::prelude::*;
@@ -201,11 +201,15 @@ fn results_and_notifications_serialize() {
         stderr: String::new(),
         stderr_cap_reached: true,
         output_drain_timed_out: false,
+        ended_by: Some(EndedBy::Exit),
+        usage: None,
     };
     let command = CommandResult {
         exit_code: 124,
         stdout: String::new(),
         stderr: "e".to_owned(),
+        stdout_cap_reached: false,
+        stderr_cap_reached: false,
     };
     let started = V0ExecResult {
         process_id: "2001".to_owned(),
@@ -228,7 +232,7 @@ fn results_and_notifications_serialize() {
         notification(COMMAND_EXITED, &gone),
     ];
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    {"method":"process/exited","params":{"processHandle":"h","exitCode":0,"stdout":"é\n","stdoutCapReached":false,"stderr":"","stderrCapReached":true,"outputDrainTimedOut":false}}
+    {"method":"process/exited","params":{"processHandle":"h","exitCode":0,"stdout":"é\n","stdoutCapReached":false,"stderr":"","stderrCapReached":true,"outputDrainTimedOut":false,"endedBy":"exit"}}
     {"id":1,"result":{"exitCode":124,"stdout":"","stderr":"e"}}
     {"id":1,"result":{"processId":"2001","pid":123,"running":true,"exitCode":null,"stdout":null,"stderr":null}}
     {"id":1,"result":{"accepted":true}}

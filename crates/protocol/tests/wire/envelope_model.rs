@@ -64,7 +64,7 @@ impl Reading {
                 method: method.into_owned(),
                 params: params.map(tree),
             },
-            Ok(Incoming::Response { id }) => Self::Response { id },
+            Ok(Incoming::Response { id, .. }) => Self::Response { id },
             Ok(Incoming::Error { id }) => Self::Error { id },
             Err(_) => Self::Malformed,
         }

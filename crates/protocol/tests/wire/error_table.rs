@@ -66,7 +66,7 @@ fn error_responses() {
     });
     insta::assert_snapshot!(lines, @r#"
     {"id":1,"error":{"code":-32600,"message":"unknown process id \"p\"","data":{"kind":"invalidRequest"}}}
-    {"id":"x","error":{"code":-32601,"message":"unknown method: no/such","data":{"kind":"methodNotFound"}}}
+    {"id":"x","error":{"code":-32601,"message":"exec-server stub does not implement `no/such` yet","data":{"kind":"methodNotFound"}}}
     {"id":2,"error":{"code":-32602,"message":"argv must not be empty","data":{"kind":"invalidParams"}}}
     {"id":3,"error":{"code":-32603,"message":"Permission denied (os error 13)","data":{"kind":"internal"}}}
     {"id":4,"error":{"code":-32001,"message":"Server overloaded; retry later.","data":{"kind":"overloaded"}}}
@@ -126,7 +126,14 @@ fn unknown_kinds_and_other_data_are_tolerated() {
         let error = format!(r#"{{"code":-32603,"message":"m"{text}}}"#);
         serde_json::from_str::<RpcError>(&error).unwrap().data
     };
-    let of = |kind, errno| Some(ErrorData { kind, errno });
+    let of = |kind, errno| {
+        Some(ErrorData {
+            kind,
+            errno,
+            member: None,
+            scope: None,
+        })
+    };
     assert_eq!(data(""), None);
     assert_eq!(data(r#","data":null"#), None);
     assert_eq!(data(r#","data":[1,2]"#), None);
@@ -226,26 +233,26 @@ fn paths() {
         format!("{}    <- {uri:?}", PathUri::parse(uri).unwrap_err())
     });
     insta::assert_snapshot!(lines, @r#"
-    path is not a file: URI    <- ""
-    path is not a file: URI    <- "/srv/project"
-    path is not a file: URI    <- "srv"
-    path is not a file: URI    <- "file"
-    path is not a file: URI    <- "http://localhost/srv"
-    file: URI names another host    <- "file://example.org/srv"
-    file: URI names another host    <- "file://localhost:80/srv"
-    file: URI names another host    <- "file://srv"
+    invalid URI: relative URL without a base    <- ""
+    invalid URI: relative URL without a base    <- "/srv/project"
+    invalid URI: relative URL without a base    <- "srv"
+    invalid URI: relative URL without a base    <- "file"
+    unsupported path URI scheme `http`    <- "http://localhost/srv"
+    'file://example.org/srv' is invalid on 'linux'    <- "file://example.org/srv"
+    'file://localhost:80/srv' is invalid on 'linux'    <- "file://localhost:80/srv"
+    'file://srv' is invalid on 'linux'    <- "file://srv"
     file: URI is not absolute    <- "file:"
     file: URI is not absolute    <- "file://"
     file: URI is not absolute    <- "file:srv"
-    file: URI has a query    <- "file:///srv?x"
-    file: URI has a query    <- "file://localhost?x"
-    file: URI has a fragment    <- "file:///srv#x"
-    file: URI has a fragment    <- "file://#x"
+    query parameters are not allowed in path URIs    <- "file:///srv?x"
+    query parameters are not allowed in path URIs    <- "file://localhost?x"
+    fragments are not allowed in path URIs    <- "file:///srv#x"
+    fragments are not allowed in path URIs    <- "file://#x"
     file: URI has an invalid percent escape    <- "file:///srv%"
     file: URI has an invalid percent escape    <- "file:///srv%2"
     file: URI has an invalid percent escape    <- "file:///srv%zz"
-    file: URI has a NUL byte    <- "file:///srv%00"
-    file: URI has a NUL byte    <- "file:///srv\0"
+    'file:///srv%00' is invalid on 'linux'    <- "file:///srv%00"
+    'file:///srv%00' is invalid on 'linux'    <- "file:///srv\0"
     "#);
 }
 
@@ -269,14 +276,14 @@ fn base64_texts() {
         )
     });
     insta::assert_snapshot!(lines, @r#"
-    invalid base64: length 1 is not a multiple of 4    <- "a"
-    invalid base64: length 7 is not a multiple of 4    <- "aGVsbG8"
-    invalid base64: unexpected byte 0x20 at offset 4    <- "aGVs bG8="
-    invalid base64: unexpected byte 0x3d at offset 2    <- "aG=sbG8="
-    invalid base64: unexpected byte 0x3d at offset 1    <- "a==="
-    invalid base64: unexpected byte 0x3d at offset 0    <- "===="
-    invalid base64: last symbol has stray bits    <- "aGVsbG9="
-    invalid base64: last symbol has stray bits    <- "+/=="
-    invalid base64: unexpected byte 0xc3 at offset 7    <- "aGVsbG8ä"
+    Invalid input length: 1    <- "a"
+    Invalid padding    <- "aGVsbG8"
+    Invalid symbol 32, offset 4.    <- "aGVs bG8="
+    Invalid symbol 61, offset 2.    <- "aG=sbG8="
+    Invalid symbol 61, offset 1.    <- "a==="
+    Invalid symbol 61, offset 0.    <- "===="
+    Invalid last symbol 57, offset 6.    <- "aGVsbG9="
+    Invalid last symbol 47, offset 1.    <- "+/=="
+    Invalid symbol 195, offset 7.    <- "aGVsbG8ä"
     "#);
 }

@@ -157,7 +157,8 @@ fn unknown_members_are_ignored_unless_strict() {
 fn free_maps_accept_every_name() {
     let params = json!({
         "env": {"sandBox": "1", "Env": "2"}, "metadata": {"Sandbox": "3"},
-        "envPolicy": {"set": {"Inherit": "4"}}, "managedNetwork": {"sandBox": {"Env": 1}},
+        "envPolicy": {"set": {"Inherit": "4"}},
+        "networkProxy": {"proxy": {"domains": {"Mode": "allow"}, "unixSockets": {"Enabled": "deny"}}},
     });
     assert_eq!(check("process/start", None, &params, true), Ok(()));
     let cursors = json!({"resumeFrom": {"clientname": 1}});

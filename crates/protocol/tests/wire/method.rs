@@ -34,6 +34,9 @@ fn table() {
     CommandExecTerminate command/exec/terminate family="app-server" lane=Control
     EnvironmentInfo environment/info family="environment info" lane=Control
     EnvironmentStatus environment/status family="environment status" lane=Control
+    EnvironmentConfigRead environmentConfig/read family="environment config" lane=Free
+    CapabilityRootsDiscover capabilityRoots/discoverV1 family="capability discovery" lane=Free
+    CapabilitiesDiscover capabilities/discoverV2 family="capability discovery" lane=Free
     SessionClose session/close family="exec" lane=Free
     SessionList session/list family="exec" lane=Free
     SessionLease session/lease family="exec" lane=Control
@@ -53,6 +56,9 @@ fn table() {
     FsCreateStream fs/createStream family="filesystem" lane=Keyed
     FsWriteBlock fs/writeBlock family="filesystem" lane=Keyed
     FsCommit fs/commit family="filesystem" lane=Keyed
+    FsWatch fs/watch family="filesystem" lane=Keyed
+    FsUnwatch fs/unwatch family="filesystem" lane=Control
+    FsWatchMissing fs/watchMissing family="filesystem" lane=Keyed
     HttpRequest http/request family="http" lane=Free
     "#);
 }
@@ -102,7 +108,7 @@ fn unserved_names_have_families() {
     process/kill Some(App)
     command/exec Some(App)
     config/read Some(App)
-    environmentConfig/read None
+    environmentConfig/read Some(EnvironmentConfig)
     session/list Some(Exec)
     fs None
     no/such None

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use outpost_protocol::{
-    Empty, EnvironmentCapabilities, EnvironmentInfo, InitializeResult, ListResult, PROCESS_CLOSED,
-    PROCESS_EXITED, PROCESS_OUTPUT, PROTOCOL_VERSION, PathUri, ProcessClosed, ProcessEntry,
-    ProcessExited, ProcessOutput, ProcessState, ReadChunk, ReadResult, RequestId, SandboxType,
-    ServerCapabilities, ServerInfo, Shell, StartResult, StatusResult, Stream, TerminateResult,
-    TreeKind, WriteResult, WriteStatus, encode_notification, encode_response,
+    Empty, EndedBy, EnvironmentCapabilities, EnvironmentInfo, InitializeResult, ListResult,
+    PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, PROTOCOL_VERSION, PathUri, ProcessClosed,
+    ProcessEntry, ProcessExited, ProcessOutput, ProcessState, ReadChunk, ReadResult, RequestId,
+    ResourceUsage, SandboxType, ServerCapabilities, ServerInfo, Shell, StartResult, StatusResult,
+    Stream, TerminateResult, TreeKind, WriteResult, WriteStatus, encode_notification,
+    encode_response,
 };
 use serde::Serialize;
 
@@ -37,14 +38,16 @@ fn environment_info() -> EnvironmentInfo {
             name: "bash".to_owned(),
             path: "/bin/bash".to_owned(),
         },
+        executor_version: "0.1.0".to_owned(),
+        provider_id: "sha256:0".to_owned(),
         cwd: uri("/srv/my project"),
         user_home_dir: None,
         platform_os: "linux".to_owned(),
         temporary_directories: vec![uri("/var/tmp")],
         temp_dir: uri("/var/tmp"),
-        executor_version: "0.1.0".to_owned(),
         process_trees: TreeKind::Subreaper,
         sandbox: None,
+        limits: None,
         capabilities: EnvironmentCapabilities::default(),
     }
 }
@@ -68,7 +71,7 @@ fn initialize() {
             ..ServerCapabilities::default()
         },
     };
-    insta::assert_snapshot!(response(&result), @r#"{"id":1,"result":{"sessionId":"00000000-0000-4000-8000-000000000000","protocolVersion":"exec-server.v0","serverInfo":{"name":"outpost","version":"0.1.0"},"userAgent":"outpost/0.1.0","codexHome":"/srv/home/.config/outpost","platformOs":"linux","platformFamily":"unix","environmentInfo":{"shell":{"name":"bash","path":"/bin/bash"},"cwd":"file:///srv/my%20project","userHomeDir":null,"platformOs":"linux","temporaryDirectories":["file:///var/tmp"],"tempDir":"file:///var/tmp","executorVersion":"0.1.0","processTrees":"subreaper","capabilities":{"networkProxyLaunch":false,"capabilityDiscoverySandbox":false,"environmentConfigRead":false,"httpHeaderEnvVars":false,"sandboxedFileStreaming":false,"shellSnapshotV2":false}},"capabilities":{"acked":false,"binaryFrames":false,"closeStdin":true,"resize":false,"signals":false,"timeouts":false,"processList":false,"sessionList":false,"takeover":false,"terminateTree":false,"fsWriteStream":false,"fsWatch":false,"limits":false,"strict":false}}}"#);
+    insta::assert_snapshot!(response(&result), @r#"{"id":1,"result":{"sessionId":"00000000-0000-4000-8000-000000000000","protocolVersion":"exec-server.v0","serverInfo":{"name":"outpost","version":"0.1.0"},"userAgent":"outpost/0.1.0","codexHome":"/srv/home/.config/outpost","platformOs":"linux","platformFamily":"unix","environmentInfo":{"shell":{"name":"bash","path":"/bin/bash"},"executorVersion":"0.1.0","providerId":"sha256:0","cwd":"file:///srv/my%20project","userHomeDir":null,"platformOs":"linux","temporaryDirectories":["file:///var/tmp"],"tempDir":"file:///var/tmp","processTrees":"subreaper","capabilities":{"networkProxyLaunch":false,"networkProxyReviewDomains":false,"credentialMasking":false,"credentialMaskingCustomProviders":false,"capabilityDiscoverySandbox":false,"fsWatchMissing":false,"capabilityDiscoveryV2":false,"environmentConfigRead":false,"httpHeaderEnvVars":false,"sandboxedFileStreaming":false,"fileWriteStreaming":false,"shellSnapshotV2":false,"windowsMxc":false,"linuxRootWritePreservesDevices":false,"linuxApprovedRootWritePreservesRestrictions":false}},"capabilities":{"acked":false,"binaryFrames":false,"closeStdin":true,"resize":false,"signals":false,"timeouts":false,"processList":false,"sessionList":false,"takeover":false,"terminateTree":false,"fsWriteStream":false,"fsWatch":false,"limits":false,"strict":false}}}"#);
 }
 
 #[test]
@@ -80,7 +83,7 @@ fn environment() {
     insta::assert_snapshot!(
         lines([response(&info), response(&StatusResult::default())]),
         @r#"
-        {"id":1,"result":{"shell":{"name":"bash","path":"/bin/bash"},"cwd":"file:///srv/my%20project","userHomeDir":"file:///srv/home","platformOs":"linux","temporaryDirectories":["file:///var/tmp"],"tempDir":"file:///var/tmp","executorVersion":"0.1.0","processTrees":"subreaper","capabilities":{"networkProxyLaunch":false,"capabilityDiscoverySandbox":false,"environmentConfigRead":false,"httpHeaderEnvVars":false,"sandboxedFileStreaming":false,"shellSnapshotV2":false}}}
+        {"id":1,"result":{"shell":{"name":"bash","path":"/bin/bash"},"executorVersion":"0.1.0","providerId":"sha256:0","cwd":"file:///srv/my%20project","userHomeDir":"file:///srv/home","platformOs":"linux","temporaryDirectories":["file:///var/tmp"],"tempDir":"file:///var/tmp","processTrees":"subreaper","capabilities":{"networkProxyLaunch":false,"networkProxyReviewDomains":false,"credentialMasking":false,"credentialMaskingCustomProviders":false,"capabilityDiscoverySandbox":false,"fsWatchMissing":false,"capabilityDiscoveryV2":false,"environmentConfigRead":false,"httpHeaderEnvVars":false,"sandboxedFileStreaming":false,"fileWriteStreaming":false,"shellSnapshotV2":false,"windowsMxc":false,"linuxRootWritePreservesDevices":false,"linuxApprovedRootWritePreservesRestrictions":false}}}
         {"id":1,"result":{"status":"ready"}}
         "#
     );
@@ -118,6 +121,8 @@ fn read() {
         closed: false,
         failure: None,
         sandbox_denied: false,
+        ended_by: None,
+        usage: None,
     };
     let everything = ReadResult::<&[u8]> {
         chunks: vec![
@@ -143,6 +148,8 @@ fn read() {
         closed: true,
         failure: Some("lost".to_owned()),
         sandbox_denied: true,
+        ended_by: Some(EndedBy::Lost),
+        usage: None,
     };
     let json = serde_json::to_string(&everything).unwrap();
     let owned: ReadResult = serde_json::from_str(&json).unwrap();
@@ -150,7 +157,7 @@ fn read() {
     assert_eq!(serde_json::to_string(&owned).unwrap(), json);
     insta::assert_snapshot!(lines([response(&nothing), response(&everything)]), @r#"
     {"id":1,"result":{"chunks":[],"nextSeq":1,"exited":false,"exitCode":null,"closed":false,"failure":null,"sandboxDenied":false}}
-    {"id":1,"result":{"chunks":[{"seq":1,"stream":"stdout","chunk":"aGVsbG8K"},{"seq":2,"stream":"stderr","chunk":"/w=="},{"seq":3,"stream":"pty","chunk":""}],"nextSeq":6,"exited":true,"exitCode":-1,"closed":true,"failure":"lost","sandboxDenied":true}}
+    {"id":1,"result":{"chunks":[{"seq":1,"stream":"stdout","chunk":"aGVsbG8K"},{"seq":2,"stream":"stderr","chunk":"/w=="},{"seq":3,"stream":"pty","chunk":""}],"nextSeq":6,"exited":true,"exitCode":-1,"closed":true,"failure":"lost","sandboxDenied":true,"endedBy":"lost"}}
     "#);
 }
 
@@ -195,6 +202,8 @@ fn list() {
         exit_code,
         next_seq: 3,
         bytes_out: 10,
+        ended_by: exit_code.map(|_| EndedBy::Signal),
+        usage: None,
     };
     let processes = vec![
         entry(ProcessState::Starting, None, None),
@@ -206,8 +215,8 @@ fn list() {
     insta::assert_snapshot!(json, @r#"
     {"id":1,"result":{"processes":[{"processId":"proc-1","pid":null,"argv":["ls","-l"],"cwd":"file:///srv","tty":false,"startedAtMs":1700000000000,"state":"starting","exitCode":null,"nextSeq":3,"bytesOut":10},
     {"processId":"proc-1","pid":7,"argv":["ls","-l"],"cwd":"file:///srv","tty":false,"startedAtMs":1700000000000,"state":"running","exitCode":null,"nextSeq":3,"bytesOut":10},
-    {"processId":"proc-1","pid":7,"argv":["ls","-l"],"cwd":"file:///srv","tty":false,"startedAtMs":1700000000000,"state":"exited","exitCode":0,"nextSeq":3,"bytesOut":10},
-    {"processId":"proc-1","pid":7,"argv":["ls","-l"],"cwd":"file:///srv","tty":false,"startedAtMs":1700000000000,"state":"closed","exitCode":137,"nextSeq":3,"bytesOut":10}]}}
+    {"processId":"proc-1","pid":7,"argv":["ls","-l"],"cwd":"file:///srv","tty":false,"startedAtMs":1700000000000,"state":"exited","exitCode":0,"nextSeq":3,"bytesOut":10,"endedBy":"signal"},
+    {"processId":"proc-1","pid":7,"argv":["ls","-l"],"cwd":"file:///srv","tty":false,"startedAtMs":1700000000000,"state":"closed","exitCode":137,"nextSeq":3,"bytesOut":10,"endedBy":"signal"}]}}
     "#);
 }
 
@@ -225,6 +234,14 @@ fn notifications() {
         seq: 2,
         exit_code: 0,
         sandbox_denied: Some(false),
+        ended_by: Some(EndedBy::CpuLimit),
+        usage: Some(ResourceUsage {
+            cpu_ms: 1500,
+            user_ms: 1000,
+            system_ms: 500,
+            max_rss_bytes: Some(4096),
+            peak_memory_bytes: None,
+        }),
     };
     let closed = ProcessClosed { process_id, seq: 3 };
     insta::assert_snapshot!(
@@ -235,7 +252,7 @@ fn notifications() {
         ]),
         @r#"
         {"method":"process/output","params":{"processId":"proc-1","seq":1,"stream":"stdout","chunk":"aGVsbG8K"}}
-        {"method":"process/exited","params":{"processId":"proc-1","seq":2,"exitCode":0,"sandboxDenied":false}}
+        {"method":"process/exited","params":{"processId":"proc-1","seq":2,"exitCode":0,"sandboxDenied":false,"endedBy":"cpuLimit","usage":{"cpuMs":1500,"userMs":1000,"systemMs":500,"maxRssBytes":4096}}}
         {"method":"process/closed","params":{"processId":"proc-1","seq":3}}
         "#
     );

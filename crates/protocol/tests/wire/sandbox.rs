@@ -94,16 +94,16 @@ fn invalid_sandboxes_are_rejected() {
     ]
     .map(|permissions| sandbox(permissions).unwrap_err());
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    sandbox.permissions: missing field `file_system` at line 1 column 87
-    sandbox.permissions: unknown variant `free`, expected `restricted` or `unrestricted` at line 1 column 117
-    sandbox.permissions: unknown variant `some`, expected `restricted` or `enabled` at line 1 column 142
-    sandbox.permissions: unknown variant `home`, expected one of `root`, `minimal`, `current_working_directory`, `project_roots`, `tmpdir`, `slash_tmp`, `unknown` at line 1 column 203
-    sandbox.permissions: missing field `path` at line 1 column 206
-    sandbox.permissions: unknown variant `execute`, expected one of `read`, `write`, `deny`, `none` at line 1 column 206
-    sandbox.permissions: path is not a file: URI at line 1 column 190
-    sandbox.permissions: unknown variant `other`, expected one of `path`, `special`, `glob_pattern` at line 1 column 177
-    sandbox.permissions: unknown variant `make`, expected `skip` at line 1 column 234
-    sandbox.permissions: invalid type: sequence, expected an object at line 1 column 188
+    missing field `file_system`
+    unknown variant `free`, expected `restricted` or `unrestricted`
+    unknown variant `some`, expected `restricted` or `enabled`
+    unknown variant `home`, expected one of `root`, `minimal`, `current_working_directory`, `project_roots`, `tmpdir`, `slash_tmp`, `unknown`
+    missing field `path`
+    unknown variant `execute`, expected one of `read`, `write`, `deny`, `none`
+    invalid URI: relative URL without a base
+    unknown variant `other`, expected one of `path`, `special`, `glob_pattern`
+    unknown variant `make`, expected `skip`
+    invalid type: sequence, expected an object
     "#);
 }
 

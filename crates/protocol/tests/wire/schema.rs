@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jsonschema::Validator;
 use outpost_protocol::schema::{BUNDLE, documents, file_name};
-use outpost_protocol::{Method, NOTIFICATIONS};
+use outpost_protocol::{Method, NETWORK_POLICY_REQUEST, NOTIFICATIONS};
 use serde_json::{Value, json};
 
 /// The names of all methods and notifications.
 fn names() -> impl Iterator<Item = &'static str> {
     let methods = Method::ALL.into_iter().map(Method::name);
-    methods.chain(NOTIFICATIONS)
+    methods.chain(NOTIFICATIONS).chain([NETWORK_POLICY_REQUEST])
 }
 
 fn validator(schema: &Value) -> Validator {

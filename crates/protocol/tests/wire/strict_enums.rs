@@ -11,6 +11,10 @@ use outpost_protocol::{
 use outpost_types::sandbox::{
     Access, EntryPath, FileSystem, Level, MissingPathBehavior, Network, SpecialPath,
 };
+use outpost_types::{
+    DecisionScope, DecisionSource, DomainAccess, NetworkAnswer, NetworkProtocol, NetworkVerdict,
+    ProxyMode, UnixSocketAccess,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -104,6 +108,13 @@ fn variants_are_strings() {
     names::<RedirectPolicy>(&["follow", "stop"]);
     names::<Delivery>(&["push", "acked"]);
     names::<EntryKind>(&["directory", "file"]);
+    names::<ProxyMode>(&["limited", "full"]);
+    names::<DomainAccess>(&["none", "allow", "deny"]);
+    names::<UnixSocketAccess>(&["allow", "deny"]);
+    names::<DecisionScope>(&["domain", "non_domain"]);
+    names::<NetworkVerdict>(&["allow", "deny", "ask"]);
+    names::<DecisionSource>(&["baseline_policy", "mode_guard", "proxy_state", "decider"]);
+    names::<NetworkProtocol>(&["http", "https_connect", "socks5_tcp", "socks5_udp"]);
 }
 
 #[test]
@@ -147,6 +158,14 @@ fn tags_are_strings() {
             json!({"type": "externalSandbox", "networkAccess": "enabled"}),
         ],
     );
+    kinds::<NetworkAnswer>(
+        "type",
+        &[
+            json!({"type": "allow"}),
+            json!({"type": "deny", "reason": "r"}),
+            json!({"type": "ask"}),
+        ],
+    );
     kinds::<ConfigSource>(
         "type",
         &[
@@ -154,6 +173,14 @@ fn tags_are_strings() {
             json!({"type": "environment"}),
             json!({"type": "user", "file": "/a"}),
             json!({"type": "system", "file": "/a"}),
+        ],
+    );
+    kinds::<NetworkAnswer>(
+        "type",
+        &[
+            json!({"type": "allow"}),
+            json!({"type": "deny", "reason": "a"}),
+            json!({"type": "ask", "reason": "a"}),
         ],
     );
 }
@@ -206,15 +233,15 @@ fn mistyped_permissions_are_rejected() {
         lines.push(rejected(json!({"command": ["a"], "sandboxPolicy": policy})));
     }
     insta::assert_snapshot!(lines.join("\n"), @r"
-    sandbox.permissions.type: invalid type: integer `1`, expected a string at line 1 column 78
-    sandbox.permissions: invalid type: integer `1`, expected a string at line 1 column 112
-    sandbox.permissions: invalid type: integer `0`, expected a string at line 1 column 199
-    sandbox.permissions: invalid type: integer `0`, expected a string at line 1 column 190
-    sandbox.permissions: invalid type: map, expected a string at line 1 column 211
-    sandbox.permissions: invalid type: map, expected a string at line 1 column 152
-    envPolicy.inherit: invalid type: map, expected a string at line 1 column 51
-    sandboxPolicy.type: invalid type: integer `0`, expected a string at line 1 column 42
-    sandboxPolicy: invalid type: map, expected a string at line 1 column 92
+    invalid type: number, expected a string
+    invalid type: number, expected a string
+    invalid type: number, expected a string
+    invalid type: number, expected a string
+    invalid type: map, expected a string
+    invalid type: map, expected a string
+    invalid type: map, expected a string
+    invalid type: number, expected a string
+    invalid type: map, expected a string
     ");
 }
 
@@ -233,10 +260,10 @@ fn all_enums_are_strict() {
         for before in text.split("pub enum ").collect::<Vec<_>>().windows(2) {
             let attributes = before[0].rsplit("\n\n").next().unwrap();
             let name = before[1].split_whitespace().next();
-            // Clients accept unknown kinds of errors from newer servers. An untagged enum has no
+            // Clients accept unknown kinds of errors and ends from newer servers. An untagged enum has no
             // names or numbers of variants.
             // `FileOp` is read only from the messages of the file worker, never from a client.
-            let is_exempt = matches!(name, Some("ErrorKind" | "FileOp"));
+            let is_exempt = matches!(name, Some("ErrorKind" | "EndedBy" | "FileOp"));
             let has_names = !attributes.contains("untagged") && !attributes.contains("from = ");
             let is_tagged = !is_exempt && has_names;
             if attributes.contains("Deserialize") && is_tagged {
@@ -246,5 +273,5 @@ fn all_enums_are_strict() {
             }
         }
     }
-    assert_eq!(seen, 21, "the tests above are about all of them");
+    assert_eq!(seen, 30, "the tests above are about all of them");
 }

@@ -1,9 +1,10 @@
 //! A recorded session of a released client and its server.
 
 use outpost_protocol::{
-    Confinement, FsGetMetadataParams, Incoming, InitializeParams, Method, PROCESS_CLOSED,
-    PROCESS_EXITED, PROCESS_OUTPUT, ProcessClosed, ProcessExited, ProcessOutput, RequestId,
-    StartParams, StartResult, TerminateParams, TerminateResult, parse_params,
+    Confinement, EnvironmentConfigParams, FsGetMetadataParams, FsWatchMissingParams, Incoming,
+    InitializeParams, Method, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, ProcessClosed,
+    ProcessExited, ProcessOutput, RequestId, StartParams, StartResult, TerminateParams,
+    TerminateResult, parse_params,
 };
 use serde_json::Value;
 
@@ -83,6 +84,14 @@ fn client_messages_parse() {
                 let params: FsGetMetadataParams = parse_params(params).unwrap();
                 assert!(params.path.as_path().is_absolute() && params.symlinks.are_followed());
             }
+            Some(Method::EnvironmentConfigRead) => {
+                let params: EnvironmentConfigParams = parse_params(params).unwrap();
+                assert_eq!(params.config_paths, [["mcp_servers"]]);
+            }
+            Some(Method::FsWatchMissing) => {
+                let params: FsWatchMissingParams = parse_params(params).unwrap();
+                assert!(!params.missing.is_empty());
+            }
             Some(other) => panic!("{other:?}"),
             None => {}
         }
@@ -138,6 +147,7 @@ fn server_messages_are_distinguished() {
         match Incoming::parse(text.as_bytes()).unwrap() {
             Incoming::Response {
                 id: RequestId::Integer(_),
+                ..
             } => responses += 1,
             Incoming::Error {
                 id: Some(RequestId::Integer(_)),

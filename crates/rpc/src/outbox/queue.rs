@@ -30,6 +30,8 @@ pub enum CloseReason {
     TakenOver,
     /// There are too many connections, and this one was idle.
     GivesWay,
+    /// The client's credential is no longer valid.
+    Unauthorized,
 }
 
 impl CloseReason {
@@ -41,6 +43,7 @@ impl CloseReason {
             CloseReason::GoingAway => (1001, "server is shutting down"),
             CloseReason::ProtocolError => (1002, "websocket protocol error"),
             CloseReason::GivesWay => (1013, "too many connections, and this one was idle"),
+            CloseReason::Unauthorized => (4401, "the token has expired or was revoked"),
             CloseReason::TakenOver => (4001, "session was taken over by another connection"),
         }
     }
@@ -227,6 +230,20 @@ impl Outbox {
             state.unreserved_bytes += message.unreserved_bytes();
             state.messages.push_back(message);
         });
+    }
+
+    /// Queues a message that may be lost, unless so many are unwritten that the peer seems not to read.
+    /// Returns whether it was queued.
+    pub fn try_send(&self, message: OutgoingMessage) -> bool {
+        let has_room = {
+            let state = self.state();
+            state.messages.len() < MAX_UNWRITTEN_MESSAGES / 4
+                && state.message_bytes < MAX_UNWRITTEN_BYTES / 4
+        };
+        if has_room {
+            self.send(message);
+        }
+        has_room
     }
 
     /// Queues a feed for its next turn. It must not be queued already.

@@ -136,6 +136,13 @@ pub(crate) fn encode_part_header(
 pub(crate) struct Mask(pub(crate) [u8; 4]);
 
 impl Mask {
+    /// Returns the key for the bytes of a payload from `offset` on.
+    pub(crate) fn at_offset(self, offset: u64) -> Mask {
+        let mut key = self.0;
+        key.rotate_left((offset % 4) as usize);
+        Mask(key)
+    }
+
     /// XORs the payload with the key, in place. Masks and unmasks.
     pub(crate) fn apply(self, payload: &mut [u8]) {
         if self.0 == [0; 4] {

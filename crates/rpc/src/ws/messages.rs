@@ -1,9 +1,9 @@
 //! Assembles frames into messages.
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf as _, BytesMut};
 
 use super::{Header, Opcode};
-use crate::{InboundError, Received, Role, receive_buffer::append};
+use crate::{InboundError, Received, Role, SkipReason, receive_buffer::append, skipping::Skipping};
 
 /// State of the frame parser.
 #[derive(Debug)]
@@ -12,8 +12,8 @@ enum ReadState {
     Header,
     /// Expects the payload of this frame.
     Payload(Header),
-    /// Discards the remaining `left` bytes of a frame; `last` if it ends its message.
-    Skip { left: u64, last: bool },
+    /// Discards the remaining `left` bytes of this frame.
+    Skip { header: Header, left: u64 },
 }
 
 /// Assembles messages from received bytes.
@@ -24,8 +24,8 @@ pub(crate) struct Messages {
     state: ReadState,
     /// Earlier fragments of the current message.
     fragments: Option<BytesMut>,
-    /// Reason for which the current message is being discarded.
-    skipping: Option<Received>,
+    /// The current message, if it is being discarded.
+    skipping: Option<Skipping>,
 }
 
 impl Messages {
@@ -67,19 +67,25 @@ impl Messages {
                         return Ok(Some(message));
                     }
                 }
-                ReadState::Skip { left, last } => {
+                ReadState::Skip { header, left } => {
                     let now = left.min(received.len() as u64);
+                    let discarded = &mut received[..now as usize];
+                    let mask = header.mask.unwrap_or_default();
+                    mask.at_offset(header.payload - left).apply(discarded);
+                    if let Some(skipping) = &mut self.skipping {
+                        skipping.discard(discarded);
+                    }
                     received.advance(now as usize);
                     if now < left {
-                        self.state = ReadState::Skip {
-                            left: left - now,
-                            last,
-                        };
+                        let left = left - now;
+                        self.state = ReadState::Skip { header, left };
                         return Ok(None);
                     }
                     self.state = ReadState::Header;
-                    if last && let Some(reason) = self.skipping.take() {
-                        return Ok(Some(reason));
+                    if header.last
+                        && let Some(skipping) = self.skipping.take()
+                    {
+                        return Ok(Some(skipping.finish()));
                     }
                 }
             }
@@ -114,7 +120,7 @@ impl Messages {
         if self.skipping.is_some() {
             self.skip(header);
         } else if header.payload > self.limit as u64 - so_far {
-            self.skipping = Some(Received::TooLong);
+            self.skipping = Some(Skipping::new(SkipReason::TooLong));
             self.skip(header);
         } else {
             self.state = ReadState::Payload(header);
@@ -122,12 +128,12 @@ impl Messages {
         Ok(())
     }
 
-    /// Returns the size of the current message, as far as its frames announce it.
-    pub(crate) fn message_bytes(&self) -> usize {
+    /// Returns the memory of the current message if `frame` bytes of the current frame are in it.
+    pub(crate) fn message_bytes(&self, frame: usize) -> usize {
         let earlier = self.fragments.as_ref().map_or(0, BytesMut::len);
         match self.state {
             ReadState::Payload(header) if !header.opcode.is_control() => {
-                earlier + header.payload as usize
+                earlier + frame.min(header.payload as usize)
             }
             _ => earlier,
         }
@@ -145,19 +151,19 @@ impl Messages {
     }
 
     /// Discards the current message. Never needed for control frames, which are small.
-    pub(crate) fn skip_because(&mut self, reason: Received) {
+    pub(crate) fn skip_because(&mut self, reason: SkipReason) {
         if let ReadState::Payload(header) = self.state {
-            self.skipping = Some(reason);
+            self.skipping = Some(Skipping::new(reason));
             self.skip(header);
         }
     }
 
     fn skip(&mut self, header: Header) {
-        self.fragments = None;
-        self.state = ReadState::Skip {
-            left: header.payload,
-            last: header.last,
-        };
+        if let (Some(skipping), Some(fragments)) = (&mut self.skipping, self.fragments.take()) {
+            skipping.discard(&fragments);
+        }
+        let left = header.payload;
+        self.state = ReadState::Skip { header, left };
     }
 
     /// Processes a complete frame: a message, a fragment, or a control frame.
@@ -175,10 +181,13 @@ impl Messages {
                     None => payload,
                     Some(mut earlier) => {
                         if append(&mut earlier, &payload).is_err() {
+                            let mut skipping = Skipping::new(SkipReason::NoMemory);
+                            skipping.discard(&earlier);
+                            skipping.discard(&payload);
                             if header.last {
-                                return Some(Received::NoMemory);
+                                return Some(skipping.finish());
                             }
-                            self.skipping = Some(Received::NoMemory);
+                            self.skipping = Some(skipping);
                             return None;
                         }
                         earlier

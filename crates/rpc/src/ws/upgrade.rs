@@ -15,13 +15,18 @@ const HEAD_END: &[u8] = b"\r\n\r\n";
 /// The constant that RFC 6455 appends to every key.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// Parameters of the upgrade request.
-#[derive(Clone, Copy, Debug)]
+/// Limit for the part of a rejection's body that is reported.
+const MAX_REASON_BYTES: usize = 512;
+
+/// Parameters of the upgrade request. Without `Debug`, since the token is a secret.
+#[derive(Clone, Copy)]
 pub struct UpgradeRequest<'a> {
     /// Value of the `Host` header.
     pub host: &'a str,
     /// The path and query of the URL.
     pub path: &'a str,
+    /// Sent as `Authorization: Bearer`. The caller makes sure that it is visible ASCII.
+    pub bearer_token: Option<&'a str>,
 }
 
 /// Error of the opening handshake.
@@ -31,11 +36,24 @@ pub enum UpgradeError {
     #[error("failed to request the websocket upgrade: {0}")]
     Io(io::Error),
     /// The server responded with a status other than 101.
-    #[error("the server answered the websocket upgrade with HTTP status {0}")]
-    Rejected(u16),
+    #[error("the server answered the websocket upgrade with HTTP status {status}{}", reason_suffix(.reason))]
+    Rejected {
+        /// The status.
+        status: u16,
+        /// The beginning of the body on one line, with control characters escaped.
+        reason: String,
+    },
     /// The response does not follow the protocol.
     #[error("invalid response to the websocket upgrade: {0}")]
     Malformed(&'static str),
+}
+
+fn reason_suffix(reason: &str) -> String {
+    if reason.is_empty() {
+        String::new()
+    } else {
+        format!(": {reason}")
+    }
 }
 
 // Not `#[from]`, which would make it a source: the message contains it already.
@@ -52,9 +70,13 @@ where
     S: AsyncRead + AsyncWrite + Unpin + ?Sized,
 {
     let key = random_key();
+    let authorization = match request.bearer_token {
+        Some(token) => format!("Authorization: Bearer {token}\r\n"),
+        None => String::new(),
+    };
     let head = format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n",
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n{authorization}\r\n",
         path = request.path,
         host = request.host,
     );
@@ -77,8 +99,38 @@ where
         }
     };
     let head = received.split_to(end + HEAD_END.len());
-    check(&head[..end], &accept_key(key.as_bytes()))?;
-    Ok(received.freeze())
+    match check(&head[..end], &accept_key(key.as_bytes())) {
+        Err(UpgradeError::Rejected { status, .. }) => Err(UpgradeError::Rejected {
+            status,
+            reason: read_reason(io, &head, received).await,
+        }),
+        checked => checked.map(|()| received.freeze()),
+    }
+}
+
+/// Reads the beginning of a rejection's body. Without a `Content-Length`, only what came with the
+/// head, because the end of the body can't be told.
+async fn read_reason<S>(io: &mut S, head: &[u8], mut body: BytesMut) -> String
+where
+    S: AsyncRead + Unpin + ?Sized,
+{
+    let head = String::from_utf8_lossy(head);
+    let mut headers = head.lines().filter_map(|line| line.split_once(':'));
+    let length = headers
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        .and_then(|(_, value)| value.trim().parse().ok());
+    let wanted = length.unwrap_or(body.len()).min(MAX_REASON_BYTES);
+    while body.len() < wanted && io.read_buf(&mut body).await.is_ok_and(|count| count > 0) {}
+    body.truncate(wanted);
+    let text = String::from_utf8_lossy(&body);
+    let escaped = text.trim().chars().map(|c| {
+        if c.is_ascii() && !c.is_ascii_control() {
+            c.to_string()
+        } else {
+            c.escape_default().to_string()
+        }
+    });
+    escaped.collect()
 }
 
 /// Checks that the response accepts the upgrade with the expected key.
@@ -92,7 +144,10 @@ fn check(head: &[u8], accept: &str) -> Result<(), UpgradeError> {
         .and_then(|code| code.parse().ok())
         .ok_or(UpgradeError::Malformed("not HTTP/1.1"))?;
     if status != 101 {
-        return Err(UpgradeError::Rejected(status));
+        return Err(UpgradeError::Rejected {
+            status,
+            reason: String::new(),
+        });
     }
     let agrees = lines
         .filter_map(|line| line.split_once(':'))
@@ -157,12 +212,14 @@ mod tests {
         let upgrade = UpgradeRequest {
             host: "h",
             path: "/p",
+            bearer_token: Some("secret"),
         };
         let server = async {
             let mut request = vec![0; 4096];
             let count = theirs.read(&mut request).await.unwrap();
             let request = String::from_utf8(request[..count].to_vec()).unwrap();
             assert!(request.starts_with("GET /p HTTP/1.1\r\nHost: h\r\n"));
+            assert!(request.contains("\r\nAuthorization: Bearer secret\r\n"));
             let key = request
                 .lines()
                 .find_map(|line| line.strip_prefix("Sec-WebSocket-Key: "))
@@ -175,6 +232,35 @@ mod tests {
         };
         let (early, ()) = tokio::join!(open(&mut ours, upgrade), server);
         assert_eq!(early.unwrap(), "frame");
+    }
+
+    #[tokio::test]
+    async fn rejection_names_the_servers_reason() {
+        for (response, message) in [
+            (
+                "401 No\r\nContent-Length: 9\r\n\r\nbad \u{1b}[31mand more",
+                "401: bad \\u{1b}[31m",
+            ),
+            ("403 No\r\n\r\n", "403"),
+            ("401 No\r\ncontent-length: 99\r\n\r\ncut", "401: cut"),
+        ] {
+            let (mut ours, mut theirs) = tokio::io::duplex(4096);
+            let upgrade = UpgradeRequest {
+                host: "h",
+                path: "/",
+                bearer_token: None,
+            };
+            let server = async {
+                let mut request = vec![0; 4096];
+                let _ = theirs.read(&mut request).await.unwrap();
+                let response = format!("HTTP/1.1 {response}");
+                theirs.write_all(response.as_bytes()).await.unwrap();
+                drop(theirs);
+            };
+            let (opened, ()) = tokio::join!(open(&mut ours, upgrade), server);
+            let shown = opened.unwrap_err().to_string();
+            assert!(shown.ends_with(message), "{shown:?}");
+        }
     }
 
     #[test]

@@ -5,19 +5,17 @@
 //! [`PreparedProcess::start`] spawns bubblewrap and waits for the helper's report.
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 use outpost_process::{Child, Command, Control, ReadableFd, SpawnError, SpawnErrorKind, Spawner};
-use rustix::io::Errno;
 use tokio::time::timeout;
 
 use super::helper::{HelperChannel, Report, Step};
-use super::placeholder::{PlaceholderSet, RemovedPlaceholders};
-use super::supervisor::Supervisor;
-use crate::Level;
+use super::host_resources::HostResources;
 use crate::error::{PrepareError, SandboxError};
 
 /// How much of the helper's output an error message includes.
@@ -64,6 +62,8 @@ pub struct PreparedProcess {
     /// The stderr of bubblewrap and the helper.
     pub(super) stderr: Option<OwnedFd>,
     pub(super) channel: HelperChannel,
+    /// The number of listeners that the helper has to send.
+    pub(super) listen: usize,
 }
 
 /// A confined helper that is ready to be spawned.
@@ -90,21 +90,18 @@ impl PreparedProcess {
     /// processes are killed.
     ///
     /// # Errors
-    /// If the process can't be spawned, the helper reports a failed step, or the program can't be
-    /// executed.
-    pub async fn start(
+    /// If the process can't be spawned, the helper reports a failed step, the program can't be executed, or
+    /// `cancelled` completes before.
+    pub async fn start<E: From<LaunchError>>(
         mut self,
         spawner: &Spawner,
         limit: Duration,
-    ) -> Result<(Child, HostResources), LaunchError> {
+        cancelled: impl Future<Output = E>,
+    ) -> Result<(Child, HostResources), E> {
         let program = std::mem::take(&mut self.program);
         let cwd = std::mem::take(&mut self.cwd);
-        let started = self.spawn(spawner, limit, true).await;
-        let started = started.map(|mut started| {
-            started.kill_on_drop.0 = None;
-            (started.child, started.resources)
-        });
-        started.map_err(|error| {
+        let started = self.spawn(spawner, limit, true, cancelled).await;
+        let started = started.map_err(|error| {
             let LaunchError::Sandbox(SandboxError::Helper { step, errno, .. }) = &error else {
                 return error;
             };
@@ -113,33 +110,61 @@ impl PreparedProcess {
                 Step::WorkingDirectory => SpawnError::not_entered(cwd, *errno).into(),
                 _ => error,
             }
-        })
+        });
+        let mut started = started??;
+        started.kill_on_drop.0 = None;
+        Ok((started.child, started.resources))
     }
 
-    async fn spawn(
+    /// Spawns the process and waits until it is set up, unless `cancelled` completes before.
+    async fn spawn<E>(
         self,
         spawner: &Spawner,
         limit: Duration,
         executes: bool,
-    ) -> Result<Started, LaunchError> {
+        cancelled: impl Future<Output = E>,
+    ) -> Result<Result<Started, E>, LaunchError> {
         let mut resources = self.resources;
-        let child = spawner.spawn(self.command).await.map_err(wrapper_error)?;
+        let mut cancelled = pin!(cancelled);
+        // Dropping the spawn undoes it.
+        let child = tokio::select! {
+            child = spawner.spawn(self.command) => child.map_err(wrapper_error)?,
+            error = &mut cancelled => return Ok(Err(error)),
+        };
         let mut kill_on_drop = KillOnDrop(Some(child.control.clone()));
-        let ready = wait_ready(&self.channel, executes, &child.control, &mut resources);
-        let failure = match timeout(limit, ready).await {
+        let listen = self.listen;
+        let ready = wait_ready(
+            &self.channel,
+            executes,
+            listen,
+            &child.control,
+            &mut resources,
+        );
+        let ready = tokio::select! {
+            ready = timeout(limit, ready) => ready,
+            error = &mut cancelled => {
+                let _ = child.control.kill_tree();
+                end(child, self.stderr).await;
+                kill_on_drop.0 = None;
+                resources.release().await;
+                return Ok(Err(error));
+            }
+        };
+        let failure = match ready {
             Ok(Ok(())) => {
-                return Ok(Started {
+                return Ok(Ok(Started {
                     child,
                     resources,
                     channel: self.channel,
                     kill_on_drop,
-                });
+                }));
             }
             Ok(Err(failure)) => Ok(failure),
             Err(_) => Err(SandboxError::Timeout { limit }),
         };
         let stderr = end(child, self.stderr).await;
         kill_on_drop.0 = None;
+        resources.release().await;
         Err(match failure? {
             Some((step, errno)) => SandboxError::Helper {
                 step,
@@ -165,7 +190,8 @@ impl PreparedHelper {
     ) -> Result<HelperProcess, LaunchError> {
         let denied = std::mem::take(&mut self.0.denied);
         let absent = std::mem::take(&mut self.0.absent);
-        let mut started = self.0.spawn(spawner, limit, false).await?;
+        let cancelled = std::future::pending::<LaunchError>();
+        let mut started = self.0.spawn(spawner, limit, false, cancelled).await??;
         let socket = started.channel.into_socket().map_err(PrepareError::from)?;
         started.kill_on_drop.0 = None;
         Ok(HelperProcess {
@@ -187,11 +213,12 @@ struct Started {
     channel: HelperChannel,
 }
 
-/// Waits for the report of the helper and, if it executes a program, until that closed the channel.
-/// Fails with the step that failed and its errno, if the helper reported one.
+/// Waits for the report of the helper with `listen` listeners and, if it executes a program, until that
+/// closed the channel. Fails with the step that failed and its errno, if the helper reported one.
 async fn wait_ready(
     channel: &HelperChannel,
     executes: bool,
+    listen: usize,
     control: &Control,
     resources: &mut HostResources,
 ) -> Result<(), Option<(Step, i32)>> {
@@ -204,6 +231,10 @@ async fn wait_ready(
                 if let Report::Failed(step, errno) = received.report {
                     return Err(Some((step, errno)));
                 }
+                if received.listeners.len() != listen {
+                    return Err(Some((Step::Listen, libc::EPROTO)));
+                }
+                resources.listeners = received.listeners.into_iter().map(Into::into).collect();
                 is_ready = true;
                 resources.set_init(received.init);
                 if let Some(listener) = received.listener {
@@ -290,79 +321,4 @@ fn wrapper_error(error: SpawnError) -> LaunchError {
         }
         _ => error.into(),
     }
-}
-
-/// Resources on the host that a confined process needs while any of its processes lives: its
-/// placeholders, a pidfd of process 1 of its PID namespace, and the supervisor of its connections.
-///
-/// Dropping it removes the placeholders.
-#[derive(Debug)]
-pub struct HostResources {
-    pub(super) placeholders: PlaceholderSet,
-    pub(super) level: Level,
-    /// A pidfd of process 1 of the sandbox, which exits last. None until the helper sent it.
-    pub(super) init: Option<OwnedFd>,
-    /// None if the sandbox has no unix sockets.
-    pub(super) supervisor: Option<Supervisor>,
-}
-
-impl HostResources {
-    /// Answers the system calls of the sandbox that need a supervisor. If that fails they fail too.
-    fn supervise(&mut self, listener: OwnedFd) {
-        match Supervisor::start(listener) {
-            Ok(supervisor) => self.supervisor = Some(supervisor),
-            Err(error) => tracing::warn!(%error, "confined process can't connect to sockets"),
-        }
-    }
-
-    /// Sets the pidfd of process 1 of the sandbox.
-    ///
-    /// The helper opens and sends it because it is the child of that process. By the time the
-    /// server could look it up, the program may have ended and left other processes running.
-    pub fn set_init(&mut self, init: Option<OwnedFd>) {
-        self.init = init;
-    }
-
-    /// Removes the placeholders. To be called when no process of the sandbox lives. Dropping the
-    /// result closes their directories, which takes longer than removing them.
-    #[must_use = "dropping it closes descriptors, which takes a while"]
-    pub fn release(self) -> RemovedPlaceholders {
-        self.placeholders.release()
-    }
-
-    /// Returns whether process 1 of the sandbox has no children, so that it is about to exit. Also
-    /// true if the children can't be read.
-    #[must_use]
-    pub fn is_only_init_left(&self) -> bool {
-        self.init
-            .as_ref()
-            .is_none_or(|init| children(init).is_none())
-    }
-
-    /// Returns a descriptor that becomes readable when no process of the sandbox lives; none if the
-    /// sandbox has no PID namespace.
-    ///
-    /// # Errors
-    /// If the descriptor can't be duplicated, or the helper sent none. Processes may still live
-    /// then.
-    pub fn init(&self) -> io::Result<Option<OwnedFd>> {
-        match (self.level, &self.init) {
-            (Level::Landlock, _) => Ok(None),
-            (Level::Namespaces, Some(init)) => init.try_clone().map(Some),
-            (Level::Namespaces, None) => Err(Errno::SRCH.into()),
-        }
-    }
-}
-
-/// Returns the children of a process; none if it has none or the kernel doesn't tell.
-fn children(pidfd: &OwnedFd) -> Option<String> {
-    let fdinfo = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
-    let fdinfo = std::fs::read_to_string(fdinfo).ok()?;
-    let pid = fdinfo
-        .lines()
-        .find_map(|line| line.strip_prefix("Pid:"))?
-        .trim();
-    let children = format!("/proc/{pid}/task/{pid}/children");
-    let children = std::fs::read_to_string(children).ok()?;
-    (!children.trim().is_empty()).then_some(children)
 }

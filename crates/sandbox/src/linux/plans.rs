@@ -1,16 +1,16 @@
-//! Makes plans with what this server knows: its own paths, and what it has granted before.
+//! Makes plans with what this server knows: its own paths, and what was granted before.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::time::SystemTime;
 
-use super::{Sandbox, preflight};
+use super::{Sandbox, SandboxRequest, preflight};
+use crate::error::SandboxError;
 use crate::planning::{
     self, HostFileSystem, OwnPath, PlanError, PlanLimits, ProcessDirectories, ServerPaths,
 };
 use crate::policy::Policy;
-use crate::{Origin, PathState, Plan};
+use crate::{Excess, Network, Origin, PathState, Plan};
 
 impl Sandbox {
     /// Binds a policy to the paths of this host. Blocks on the file system.
@@ -23,12 +23,45 @@ impl Sandbox {
         context: &ProcessDirectories<'_>,
     ) -> Result<Plan, PlanError> {
         let own = self.own_paths();
+        let granted = || self.shared.granted.load();
         let server = ServerPaths {
-            granted: &self.shared.granted,
+            granted: &granted,
             own: &own,
         };
         let limits = PlanLimits::default();
         planning::plan(policy, context, &server, &HostFileSystem, &limits)
+    }
+
+    /// Binds the policy of a request, and checks that it grants no more than its floor.
+    pub(super) fn plan_request(
+        &self,
+        request: &SandboxRequest,
+        context: &ProcessDirectories<'_>,
+    ) -> Result<Plan, SandboxError> {
+        let mut plan = self.plan(&request.policy, context)?;
+        if self.create_own_directories(&plan) {
+            plan = self.plan(&request.policy, context)?;
+        }
+        if let Some(floor) = &request.floor {
+            let tmpdir = floor.tmpdir.as_deref().filter(|dir| !dir.is_empty());
+            let context = ProcessDirectories {
+                tmpdir: tmpdir.map(Path::new),
+                ..*context
+            };
+            let limit = self.plan(&floor.limit, &context)?;
+            if !request.listen.is_empty() && limit.network == Network::Restricted {
+                // The server makes connections for the process, with the network of the host.
+                return Err(SandboxError::ExceedsFloor(Excess::Network));
+            }
+            if let Some(excess) = plan.excess_over(&limit) {
+                return Err(SandboxError::ExceedsFloor(excess));
+            }
+        }
+        if !request.listen.is_empty() {
+            plan.network = Network::Restricted;
+            plan.listen.clone_from(&request.listen);
+        }
+        Ok(plan)
     }
 
     /// Returns our own paths: those of the program, and the programs that confine.
@@ -38,7 +71,8 @@ impl Sandbox {
         let bubblewrap = bubblewrap
             .filter(|path| path.is_absolute() && !preflight::is_in_system_directory(path));
         let programs = self.shared.program.clone().into_iter().chain(bubblewrap);
-        let named = self.shared.command.own_paths.iter().cloned();
+        let record = self.shared.granted.own_path();
+        let named = self.shared.command.own_paths.iter().cloned().chain(record);
         named.chain(programs.map(OwnPath::read_only)).collect()
     }
 
@@ -53,7 +87,7 @@ impl Sandbox {
             })
         };
         let mut created = false;
-        for own in &self.shared.command.own_paths {
+        for own in self.own_paths() {
             if own.creates && is_absent(&own.path) {
                 let mut builder = DirBuilder::new();
                 // If it fails, a placeholder is used.
@@ -62,10 +96,5 @@ impl Sandbox {
             }
         }
         created
-    }
-
-    /// Records what a plan makes writable, before its process can use it.
-    pub(super) fn record_grants(&self, plan: &Plan) {
-        self.shared.granted.lock().record(plan, SystemTime::now());
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use outpost_process::ResourceLimits;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -17,7 +18,9 @@ use super::helper::{
 };
 use super::launch::{MAX_OUTPUT, PreparedProcess, first_line, read_available};
 use super::mounts::{Layout, Mount, PlannedMount};
-use super::sandbox::{Sandbox, stderr_pipe};
+use super::passed_files::stderr_pipe;
+use super::remedy::Remedy;
+use super::sandbox::Sandbox;
 use super::supervisor;
 use super::sys;
 use crate::error::{in_parentheses, or_no_message};
@@ -99,53 +102,6 @@ pub enum Unenforceable {
     },
 }
 
-/// The change that enables namespaces on this host.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Remedy {
-    /// Raise the limit of this kind of namespaces.
-    #[error("set the sysctl user.max_{0}_namespaces above 1")]
-    MaxNamespaces(&'static str),
-    /// Enable unprivileged namespaces; a setting of Debian kernels.
-    #[error("set the sysctl kernel.unprivileged_userns_clone to 1")]
-    UnprivilegedClone,
-    /// Lift a restriction by AppArmor; a setting of Ubuntu.
-    #[error(
-        "set the sysctl kernel.apparmor_restrict_unprivileged_userns to 0, or allow bwrap \
-         in an AppArmor profile"
-    )]
-    AppArmor,
-    /// None of the known settings forbids them.
-    #[error(
-        "check that the sysctl user.max_user_namespaces is above 0, and that no container \
-         or security module forbids unshare and mount"
-    )]
-    Unknown,
-}
-
-/// The kinds of namespaces that a sandbox needs; two nested ones of kind `user`.
-const KINDS: [&str; 7] = ["user", "mnt", "pid", "ipc", "uts", "cgroup", "net"];
-
-impl Remedy {
-    /// Finds the setting that forbids namespaces. `read` reads a file.
-    fn find(read: impl Fn(&str) -> Option<String>) -> Self {
-        let is = |path: &str, value: &str| read(path).is_some_and(|found| found.trim() == value);
-        let is_short = |kind: &str| {
-            let path = format!("/proc/sys/user/max_{kind}_namespaces");
-            is(&path, "0") || is(&path, "1")
-        };
-        let apparmor = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
-        if let Some(kind) = KINDS.iter().find(|kind| is_short(kind)) {
-            Remedy::MaxNamespaces(kind)
-        } else if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
-            Remedy::UnprivilegedClone
-        } else if is(apparmor, "1") {
-            Remedy::AppArmor
-        } else {
-            Remedy::Unknown
-        }
-    }
-}
-
 /// Probes the host by starting helpers with a plan that shows everything read-only. Takes some
 /// milliseconds.
 pub(super) fn probe(sandbox: &Sandbox) -> Result<HostSupport, Unenforceable> {
@@ -193,6 +149,7 @@ fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<bool, Unenforceab
         rules: vec![Rule::new("/".into(), Access::Read, presence, Origin::Entry)],
         links: Vec::new(),
         network: Network::Restricted,
+        listen: Vec::new(),
         cwd: "/".into(),
         warnings: Vec::new(),
     };
@@ -206,7 +163,8 @@ fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<bool, Unenforceab
             identity: None,
         });
     }
-    let prepared = sandbox.prepare_layout(support, &plan, layout, Program::none());
+    let no_limits = ResourceLimits::default();
+    let prepared = sandbox.prepare_layout(support, &plan, layout, Program::none(), no_limits);
     let prepared = prepared.map_err(|error| failed(io::Error::other(error)))?;
     let PreparedProcess {
         command, channel, ..
@@ -265,7 +223,7 @@ fn spawn(command: outpost_process::Command, stderr: OwnedFd) -> io::Result<Child
     let streams = 0..if wrapper.own.is_some() { 3 } else { 0 };
     probe.stderr(stderr);
     // Moved above the numbers that they are duplicated to.
-    let passed = wrapper.passed.iter();
+    let passed = command.passed.iter();
     let passed = passed.map(|one| rustix::io::fcntl_dupfd_cloexec(one, 16));
     let passed = passed.collect::<Result<Vec<_>, Errno>>()?;
     let place = move || {
@@ -442,28 +400,6 @@ mod tests {
         let step = Some((Step::MountCheck, libc::ESTALE));
         let failed = failed(step, "/dev");
         assert!(failed.contains("cannot verify mounts (/dev): "), "{failed}");
-    }
-
-    #[test]
-    fn remedy_names_the_setting() {
-        let with = |which: &'static str, value: &'static str| {
-            Remedy::find(|path| path.ends_with(which).then(|| value.to_owned()))
-        };
-        assert_eq!(
-            with("max_user_namespaces", "0\n"),
-            Remedy::MaxNamespaces("user")
-        );
-        let net = with("max_net_namespaces", "0\n");
-        assert!(net.to_string().contains("user.max_net_namespaces"));
-        assert_eq!(
-            with("unprivileged_userns_clone", "0\n"),
-            Remedy::UnprivilegedClone
-        );
-        assert_eq!(
-            with("apparmor_restrict_unprivileged_userns", "1\n"),
-            Remedy::AppArmor
-        );
-        assert_eq!(with("max_user_namespaces", "96349\n"), Remedy::Unknown);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::turns::Turns;
+use super::turns::{TurnKey, Turns};
 use crate::SandboxError;
 
 /// How many processes are prepared at the same time. Preparation is CPU-bound.
@@ -40,7 +40,7 @@ impl Preparations {
     /// If it takes longer than `limit` in all, if too many threads hang, or if `prepare` panics.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        client: usize,
+        client: TurnKey,
         limit: Duration,
         prepare: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, SandboxError> {
@@ -76,13 +76,17 @@ mod tests {
 
     use super::*;
 
+    fn key(client: usize) -> TurnKey {
+        TurnKey { peer: 0, client }
+    }
+
     const LONG: Duration = Duration::from_secs(60);
 
     /// Runs a preparation that hangs until the sender is dropped, and waits until it has timed out.
     async fn hang(preparations: &Preparations) -> (mpsc::SyncSender<()>, SandboxError) {
         let (hanging, receiver) = mpsc::sync_channel::<()>(0);
         let limit = Duration::from_millis(1);
-        let run = preparations.run(1, limit, move || receiver.recv().is_ok());
+        let run = preparations.run(key(1), limit, move || receiver.recv().is_ok());
         (hanging, run.await.expect_err("it hangs"))
     }
 
@@ -98,7 +102,7 @@ mod tests {
             );
             hanging.push(sender);
         }
-        let prepared = preparations.run(2, LONG, || 7).await;
+        let prepared = preparations.run(key(2), LONG, || 7).await;
         assert_eq!(prepared.expect("has a turn"), 7);
     }
 
@@ -124,13 +128,18 @@ mod tests {
             .try_into()
             .expect("small");
         drop(preparations.threads.acquire_many(all).await);
-        preparations.run(2, LONG, || ()).await.expect("has a turn");
+        preparations
+            .run(key(2), LONG, || ())
+            .await
+            .expect("has a turn");
     }
 
     #[tokio::test]
     async fn panic_is_an_error() {
         let preparations = Preparations::new();
-        let prepared: Result<(), _> = preparations.run(1, LONG, || panic!("on purpose")).await;
+        let prepared: Result<(), _> = preparations
+            .run(key(1), LONG, || panic!("on purpose"))
+            .await;
         let error = prepared.expect_err("it panics");
         assert!(matches!(error, SandboxError::PlanningPanicked));
     }

@@ -1,31 +1,36 @@
 //! Plans and prepares confined processes in the server.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Seek, Write};
-use std::os::fd::OwnedFd;
+use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use outpost_process::{Command, SpawnError, Stdio, Wrapper, WrapperStdio};
+use outpost_process::{Command, ResourceLimits, Rlimits, SpawnError, Stdio, Wrapper, WrapperStdio};
 use parking_lot::Mutex;
-use rustix::fs::{MemfdFlags, Mode, OFlags};
-use rustix::pipe::PipeFlags;
+use rustix::fs::{Mode, OFlags};
 
 use super::bubblewrap::{self, Mounter};
+use super::grant_record::GrantRecord;
 use super::helper::{self, Grant, HelperChannel, HelperCommand, HelperConfig, Program};
-use super::launch::{HostResources, LaunchError, PreparedHelper, PreparedProcess};
+use super::host_resources::HostResources;
+use super::launch::{LaunchError, PreparedHelper, PreparedProcess};
+use super::libraries::{self, Library};
 use super::mounts::{self, Layout, LocalHostPaths};
+use super::passed_files::{memfd, stderr_pipe};
 use super::placeholder::{Placeholders, is_placeholder};
 use super::plan_check;
 use super::preflight::{self, HostSupport, Unenforceable};
 use super::preparations::Preparations;
-use crate::error::{MAX_ARGUMENTS, PrepareError, SandboxError};
-use crate::planning::{GrantedRoots, ProcessDirectories};
+use super::turns::TurnKey;
+use crate::error::{MAX_ARGUMENTS, PrepareError};
+use crate::planning::ProcessDirectories;
 use crate::policy::Policy;
-use crate::{Access, Level, Plan, Warning};
+use crate::{Access, Floor, Level, Plan, Warning};
+
+/// The processes of bubblewrap beside the program: one outside of the PID namespace, one as its init.
+const BWRAP_PROCESSES: u64 = 2;
 
 /// The policy that a process is confined by.
 #[derive(Clone, Debug)]
@@ -34,8 +39,13 @@ pub struct SandboxRequest {
     pub policy: Policy,
     /// The `TMPDIR` of the process, for policies that grant it.
     pub tmpdir: Option<OsString>,
+    /// Ports of the process's own loopback address whose connections the server accepts. If there are any,
+    /// they are its only network, whatever the policy grants.
+    pub listen: Vec<u16>,
     /// The client that asks, by which preparations take turns.
-    pub client: usize,
+    pub client: TurnKey,
+    /// The least confinement. A policy that grants more is refused.
+    pub floor: Option<Arc<Floor>>,
 }
 
 /// The access of a helper that serves file operations.
@@ -64,11 +74,11 @@ pub(super) struct Shared {
     pub(super) support: Mutex<Option<HostSupport>>,
     placeholders: Placeholders,
     /// Directories that were ever granted for writing.
-    pub(super) granted: Mutex<GrantedRoots>,
+    pub(super) granted: GrantRecord,
     /// The helper's program, if it is known.
     pub(super) program: Option<PathBuf>,
     /// The shared libraries of this program, which the helper needs too.
-    libraries: OnceLock<Vec<PathBuf>>,
+    libraries: Vec<Library>,
     preparations: Preparations,
 }
 
@@ -85,14 +95,14 @@ impl Sandbox {
     pub fn with_mounter(mounter: Option<Mounter>, command: HelperCommand, level: Level) -> Self {
         Self {
             shared: Arc::new(Shared {
-                granted: Mutex::default(),
+                granted: GrantRecord::new(command.grant_record.clone()),
                 placeholders: Placeholders::new(command.clone()),
                 program: command.program.canonicalize().ok(),
                 command,
                 level,
                 mounter,
                 support: Mutex::default(),
-                libraries: OnceLock::new(),
+                libraries: libraries::open_loaded(),
                 preparations: Preparations::new(),
             }),
         }
@@ -149,10 +159,12 @@ impl Sandbox {
             argv: OsString::from_vec(strings.argv),
             env: OsString::from_vec(strings.env),
             cwd: command.cwd,
+            passed: i32::try_from(command.passed.len()).unwrap_or(i32::MAX),
         };
-        let prepared = self.prepare_within(limit, request, None, program);
+        let prepared = self.prepare_within(limit, request, None, program, command.limits);
         let mut prepared = prepared.await?;
         prepared.command.stdio = command.stdio;
+        prepared.command.passed.extend(command.passed);
         prepared.program = command.argv.into_iter().next().unwrap_or_default();
         Ok(prepared)
     }
@@ -167,7 +179,8 @@ impl Sandbox {
         access: WorkerAccess,
         limit: Duration,
     ) -> Result<PreparedHelper, LaunchError> {
-        let prepared = self.prepare_within(limit, request, Some(access), Program::none());
+        let none = ResourceLimits::default();
+        let prepared = self.prepare_within(limit, request, Some(access), Program::none(), none);
         prepared.await.map(PreparedHelper)
     }
 
@@ -178,9 +191,10 @@ impl Sandbox {
         request: SandboxRequest,
         access: Option<WorkerAccess>,
         program: Program,
+        limits: ResourceLimits,
     ) -> Result<PreparedProcess, LaunchError> {
         let (sandbox, client) = (self.clone(), request.client);
-        let prepare = move || sandbox.prepare_request(&request, access, program);
+        let prepare = move || sandbox.prepare_request(&request, access, program, limits);
         let prepared = self.shared.preparations.run(client, limit, prepare);
         let (prepared, warnings) = prepared.await??;
         for warning in warnings {
@@ -194,6 +208,7 @@ impl Sandbox {
         request: &SandboxRequest,
         access: Option<WorkerAccess>,
         program: Program,
+        limits: ResourceLimits,
     ) -> Result<(PreparedProcess, Vec<Warning>), LaunchError> {
         // First, because a missing prerequisite explains all other errors.
         let mut support = self.preflight().map_err(PrepareError::from)?;
@@ -206,17 +221,11 @@ impl Sandbox {
             cwd: &program.cwd,
             tmpdir: tmpdir.map(Path::new),
         };
-        let plan = self.plan(&request.policy, &context);
-        let mut plan = plan.map_err(SandboxError::from)?;
-        if self.create_own_directories(&plan) {
-            plan = self
-                .plan(&request.policy, &context)
-                .map_err(SandboxError::from)?;
-        }
+        let mut plan = self.plan_request(request, &context)?;
         if access == Some(WorkerAccess::Read) {
             plan = plan.read_only();
         }
-        let mut prepared = self.prepare_with(&support, &plan, program)?;
+        let mut prepared = self.prepare_with(&support, &plan, program, limits)?;
         if access.is_some() {
             // Readable paths with a placeholder, which the helper sees as an empty directory, have to count
             // as missing. After preparation, which creates placeholders.
@@ -232,7 +241,8 @@ impl Sandbox {
     /// # Errors
     /// If any part of the plan can't be enforced. Nothing is left on the host then.
     pub fn prepare(&self, plan: &Plan, program: Program) -> Result<PreparedProcess, PrepareError> {
-        self.prepare_with(&self.preflight()?, plan, program)
+        let limits = ResourceLimits::default();
+        self.prepare_with(&self.preflight()?, plan, program, limits)
     }
 
     /// Prepares a confined process by given means.
@@ -241,12 +251,13 @@ impl Sandbox {
         support: &HostSupport,
         plan: &Plan,
         program: Program,
+        limits: ResourceLimits,
     ) -> Result<PreparedProcess, PrepareError> {
-        self.record_grants(plan);
+        // Before the process can use what is granted.
+        self.shared.granted.record(plan, SystemTime::now())?;
         let layout = match self.shared.level {
             Level::Namespaces => {
-                let libraries = self.shared.libraries.get_or_init(plan_check::libraries);
-                plan_check::check_namespaces(plan, libraries)?;
+                plan_check::check_namespaces(plan)?;
                 let placeholders = self.shared.placeholders.paths();
                 mounts::lay_out(plan, &LocalHostPaths, &placeholders)
             }
@@ -255,7 +266,7 @@ impl Sandbox {
                 Layout::default()
             }
         };
-        self.prepare_layout(support, plan, layout, program)
+        self.prepare_layout(support, plan, layout, program, limits)
     }
 
     /// Prepares a confined process with given mounts.
@@ -265,6 +276,7 @@ impl Sandbox {
         plan: &Plan,
         layout: Layout,
         program: Program,
+        mut limits: ResourceLimits,
     ) -> Result<PreparedProcess, PrepareError> {
         let Shared { command, level, .. } = &*self.shared;
         let level = *level;
@@ -283,6 +295,13 @@ impl Sandbox {
         if options.len() > MAX_ARGUMENTS {
             return Err(PrepareError::TooManyArguments(options.len()));
         }
+        let libraries = match (level, support.mounter) {
+            (Level::Namespaces, Mounter::Bubblewrap) => {
+                libraries::if_hidden(&self.shared.libraries, plan)?
+            }
+            _ => Vec::new(),
+        };
+        let library_count = i32::try_from(libraries.len()).unwrap_or(i32::MAX);
         let grants = plan.rules.iter().filter(|rule| rule.access != Access::Deny);
         let grants = grants.map(|rule| Grant {
             path: rule.path.clone(),
@@ -292,9 +311,11 @@ impl Sandbox {
         });
         let config = HelperConfig {
             network: plan.network,
+            listen: plan.listen.clone(),
             level,
             supervised: support.unix_sockets,
-            open_files: command.open_files,
+            rlimits: Rlimits::new(&limits, command.open_files),
+            stdin: (helper::STDIN_FD + library_count).saturating_add(program.passed),
             user_after_mounts,
             mounts,
             grants: grants.collect(),
@@ -308,7 +329,12 @@ impl Sandbox {
                 let helper = rustix::fs::open(&command.program, flags, Mode::empty());
                 passed.push(helper.map_err(io::Error::from)?);
                 passed.push(memfd(&nul_terminated(&options))?);
-                let argv = command.bubblewrap_argv();
+                passed.extend(libraries);
+                // The program may have as many processes as without a sandbox.
+                limits.processes = limits
+                    .processes
+                    .map(|count| count.saturating_add(BWRAP_PROCESSES));
+                let argv = command.bubblewrap_argv(library_count);
                 (&support.bubblewrap, argv, Some(stderr_pipe()?))
             }
             Level::Landlock => (&command.program, command.argv(), None),
@@ -327,8 +353,9 @@ impl Sandbox {
                 cwd: "/".into(),
                 env: HelperCommand::environment(),
                 stdio: Stdio::Pipes { stdin: false },
+                limits,
+                passed: passed.into_iter().map(Arc::new).collect(),
                 wrapper: Some(Wrapper {
-                    passed: passed.into_iter().map(Arc::new).collect(),
                     own: own.map(|stderr| WrapperStdio { held, stderr }),
                 }),
             },
@@ -337,7 +364,9 @@ impl Sandbox {
                 level,
                 init: None,
                 supervisor: None,
+                listeners: Vec::new(),
             },
+            listen: plan.listen.len(),
             denied: denied.map(|rule| rule.path.clone()).collect(),
             absent,
             program: OsString::new(),
@@ -362,23 +391,4 @@ fn nul_terminated(arguments: &[OsString]) -> Vec<u8> {
     let bytes = arguments.iter().map(|argument| argument.as_encoded_bytes());
     let terminated = bytes.flat_map(|argument| [argument, b"\0"]);
     terminated.flatten().copied().collect()
-}
-
-/// Creates a memfd with this content, positioned at its start.
-fn memfd(bytes: &[u8]) -> io::Result<OwnedFd> {
-    let mut file = File::from(rustix::fs::memfd_create(
-        "helper-config",
-        MemfdFlags::CLOEXEC,
-    )?);
-    file.write_all(bytes)?;
-    file.rewind()?;
-    Ok(file.into())
-}
-
-/// Creates a pipe for the stderr of bubblewrap and the helper, which is separate from the program's. The
-/// first end doesn't block when it is read.
-pub(super) fn stderr_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (ours, theirs) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    rustix::io::ioctl_fionbio(&ours, true)?;
-    Ok((ours, theirs))
 }

@@ -1,12 +1,22 @@
-//! Turns at a limited resource, round robin by client.
+//! Turns at a limited resource, round robin by peer and client.
 
 use std::{collections::VecDeque, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// Grants a fixed number of turns at a time. Clients with waiting requests are served in rotation, so
-/// that a client with many requests delays others by one request at most. Clones share the turns.
+/// A request for a turn: its peer, and the client among those of the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TurnKey {
+    /// Identifies the peer.
+    pub peer: u64,
+    /// Identifies the client.
+    pub client: usize,
+}
+
+/// Grants a fixed number of turns at a time. Peers with waiting requests are served in rotation, and so are
+/// the clients of each, so that many requests of one delay others by one request at most. Clones share the
+/// turns.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     /// Also held by each [`Turn`].
@@ -16,12 +26,19 @@ pub(super) struct Turns {
 #[derive(Debug)]
 struct State {
     free: usize,
-    /// Clients with waiting requests, next one first.
-    waiting: VecDeque<Waiting>,
+    /// Peers with waiting requests, next one first.
+    waiting: VecDeque<WaitingPeer>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingPeer {
+    peer: u64,
+    /// Clients with waiting requests, next one first.
+    clients: VecDeque<WaitingClient>,
+}
+
+#[derive(Debug)]
+struct WaitingClient {
     client: usize,
     /// One sender per request. Its receiver is dropped if the request is given up.
     requests: VecDeque<oneshot::Sender<Turn>>,
@@ -43,7 +60,7 @@ impl Turns {
     }
 
     /// Waits for a turn. Cancel safe.
-    pub(super) async fn take(&self, client: usize) -> Turn {
+    pub(super) async fn take(&self, key: TurnKey) -> Turn {
         let receiver = {
             let mut state = self.state.lock();
             if state.free > 0 {
@@ -52,17 +69,7 @@ impl Turns {
             }
             state.remove_given_up();
             let (sender, receiver) = oneshot::channel();
-            let found = state
-                .waiting
-                .iter_mut()
-                .find(|waiting| waiting.client == client);
-            match found {
-                Some(waiting) => waiting.requests.push_back(sender),
-                None => state.waiting.push_back(Waiting {
-                    client,
-                    requests: VecDeque::from([sender]),
-                }),
-            }
+            state.push(key, sender);
             receiver
         };
         match receiver.await {
@@ -79,16 +86,11 @@ impl Turns {
     /// Passes a turn to the next client, or frees it.
     fn pass_on(&self) {
         let mut state = self.state.lock();
-        while let Some(mut next) = state.waiting.pop_front() {
-            let request = next.requests.pop_front();
-            if !next.requests.is_empty() {
-                state.waiting.push_back(next);
-            }
-            match request.map(|request| request.send(self.turn())) {
-                Some(Ok(())) => return,
+        while let Some(request) = state.pop() {
+            match request.send(self.turn()) {
+                Ok(()) => return,
                 // The request was given up.
-                Some(Err(mut turn)) => turn.turns = None,
-                None => {}
+                Err(mut turn) => turn.turns = None,
             }
         }
         state.free += 1;
@@ -98,10 +100,46 @@ impl Turns {
 impl State {
     /// Forgets requests that were given up, which would otherwise accumulate until a turn is free.
     fn remove_given_up(&mut self) {
-        self.waiting.retain_mut(|waiting| {
-            waiting.requests.retain(|request| !request.is_closed());
-            !waiting.requests.is_empty()
+        self.waiting.retain_mut(|peer| {
+            peer.clients.retain_mut(|client| {
+                client.requests.retain(|request| !request.is_closed());
+                !client.requests.is_empty()
+            });
+            !peer.clients.is_empty()
         });
+    }
+
+    fn push(&mut self, key: TurnKey, request: oneshot::Sender<Turn>) {
+        let found = self.waiting.iter().position(|peer| peer.peer == key.peer);
+        let at = found.unwrap_or_else(|| {
+            self.waiting.push_back(WaitingPeer {
+                peer: key.peer,
+                clients: VecDeque::new(),
+            });
+            self.waiting.len() - 1
+        });
+        let clients = &mut self.waiting[at].clients;
+        match clients.iter_mut().find(|one| one.client == key.client) {
+            Some(client) => client.requests.push_back(request),
+            None => clients.push_back(WaitingClient {
+                client: key.client,
+                requests: VecDeque::from([request]),
+            }),
+        }
+    }
+
+    /// Takes the next request: of the next peer, and of its next client. Both go to the end of their queue.
+    fn pop(&mut self) -> Option<oneshot::Sender<Turn>> {
+        let mut peer = self.waiting.pop_front()?;
+        let mut client = peer.clients.pop_front()?;
+        let request = client.requests.pop_front();
+        if !client.requests.is_empty() {
+            peer.clients.push_back(client);
+        }
+        if !peer.clients.is_empty() {
+            self.waiting.push_back(peer);
+        }
+        request
     }
 }
 
@@ -117,16 +155,24 @@ impl Drop for Turn {
 mod tests {
     use super::*;
 
+    /// A client that is the only one of its peer.
+    fn key(client: usize) -> TurnKey {
+        TurnKey {
+            peer: client as u64,
+            client,
+        }
+    }
+
     #[tokio::test]
     async fn clients_take_turns() {
         let turns = Turns::new(1);
-        let first = turns.take(1).await;
+        let first = turns.take(key(1)).await;
         let served = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = tokio::task::JoinSet::new();
         for (client, request) in [(1, 'a'), (1, 'b'), (1, 'c'), (2, 'd'), (2, 'e'), (3, 'f')] {
             let (turns, served) = (turns.clone(), Arc::clone(&served));
             tasks.spawn(async move {
-                let turn = turns.take(client).await;
+                let turn = turns.take(key(client)).await;
                 served.lock().push(request);
                 drop(turn);
             });
@@ -141,40 +187,70 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn peer_with_many_clients_gets_no_more_turns() {
+        let turns = Turns::new(1);
+        let first = turns.take(key(1)).await;
+        let served = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = tokio::task::JoinSet::new();
+        let requests = [
+            (1, 1, 'a'),
+            (1, 2, 'b'),
+            (1, 1, 'c'),
+            (1, 3, 'd'),
+            (2, 9, 'e'),
+            (2, 9, 'f'),
+        ];
+        for (peer, client, request) in requests {
+            let (turns, served) = (turns.clone(), Arc::clone(&served));
+            tasks.spawn(async move {
+                let turn = turns.take(TurnKey { peer, client }).await;
+                served.lock().push(request);
+                drop(turn);
+            });
+        }
+        tokio::task::yield_now().await;
+        drop(first);
+        tasks.join_all().await;
+        assert_eq!(served.lock().iter().collect::<String>(), "aebfdc");
+        assert_eq!(turns.state.lock().free, 1);
+    }
+
+    #[tokio::test]
     async fn request_that_is_given_up_takes_no_turn() {
         let turns = Turns::new(1);
-        let first = turns.take(1).await;
+        let first = turns.take(key(1)).await;
         let given_up = tokio::spawn({
             let turns = turns.clone();
-            async move { turns.take(2).await }
+            async move { turns.take(key(2)).await }
         });
         tokio::task::yield_now().await;
         given_up.abort();
         assert!(given_up.await.is_err());
         drop(first);
-        drop(turns.take(3).await);
+        drop(turns.take(key(3)).await);
         assert_eq!(turns.state.lock().free, 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn requests_that_are_given_up_do_not_accumulate() {
         let turns = Turns::new(1);
-        let _first = turns.take(1).await;
+        let _first = turns.take(key(1)).await;
         for client in [1, 1, 2, 3, 3] {
             let limit = std::time::Duration::from_secs(1);
-            let waited = tokio::time::timeout(limit, turns.take(client)).await;
+            let waited = tokio::time::timeout(limit, turns.take(key(client))).await;
             assert!(waited.is_err());
         }
         let state = turns.state.lock();
-        let requests = state.waiting.iter().map(|waiting| waiting.requests.len());
+        let clients = state.waiting.iter().flat_map(|peer| &peer.clients);
+        let requests = clients.map(|client| client.requests.len());
         assert_eq!(requests.collect::<Vec<_>>(), [1]);
     }
 
     #[tokio::test]
     async fn turn_of_a_request_given_up_after_the_grant_is_passed_on() {
         let turns = Turns::new(1);
-        let first = turns.take(1).await;
-        let mut waiting = Box::pin(turns.take(2));
+        let first = turns.take(key(1)).await;
+        let mut waiting = Box::pin(turns.take(key(2)));
         let polled = std::future::poll_fn(|cx| {
             std::task::Poll::Ready(waiting.as_mut().poll(cx).is_pending())
         });

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The prefix of patterns that apply to each project root.
-const EACH_PROJECT_ROOT: &str = "codex-project-roots://";
+pub(crate) const EACH_PROJECT_ROOT: &str = "codex-project-roots://";
 
 /// The paths that a dynamic program needs to run: programs, libraries, files of the dynamic loader,
 /// certificates and time zones of common distributions. A host need not have all of them. Devices are

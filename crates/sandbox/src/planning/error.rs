@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
+use crate::GrantRecordError;
+
 /// The reason why a policy can't be bound to this host.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
@@ -115,6 +117,9 @@ pub enum PlanError {
         /// The error.
         error: io::Error,
     },
+    /// The record of granted directories can't be read.
+    #[error(transparent)]
+    GrantRecord(#[from] GrantRecordError),
 }
 
 /// The kind of a failure.
@@ -144,9 +149,10 @@ impl PlanError {
             | PlanError::LongPath(_)
             | PlanError::EmptyPattern
             | PlanError::Subpath(_) => FailureKind::Intent,
-            PlanError::Links(_) | PlanError::NothingToWrite(_) | PlanError::Inspect { .. } => {
-                FailureKind::Preparation
-            }
+            PlanError::Links(_)
+            | PlanError::NothingToWrite(_)
+            | PlanError::Inspect { .. }
+            | PlanError::GrantRecord(_) => FailureKind::Preparation,
         }
     }
 }

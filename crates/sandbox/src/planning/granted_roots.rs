@@ -1,4 +1,4 @@
-//! Directories that a server has granted for writing.
+//! Directories that were granted for writing.
 
 use std::{
     collections::BTreeMap,
@@ -11,48 +11,67 @@ use crate::{Access, Origin, Plan};
 /// How far the clock of a file system may be behind ours, its granularity included.
 const CLOCK_MARGIN: Duration = Duration::from_secs(2);
 
-/// The directories that plans of this server have made writable, also of processes that have ended, each
-/// with the time of its first grant.
+/// The directories that plans have made writable, also of processes that have ended, each with the time of
+/// its first grant.
 ///
 /// A process may have planted symbolic links there, which must not decide what the next one is granted.
-/// The record is bounded: beyond the limit, the directory with most entries replaces them.
-#[derive(Clone, Debug)]
+/// The record is bounded: beyond a limit, the directory with most entries replaces them.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantedRoots {
     roots: BTreeMap<PathBuf, SystemTime>,
-    limit: usize,
+    /// The sum of the paths' lengths.
+    bytes: usize,
+    max_roots: usize,
+    max_bytes: usize,
 }
 
 impl Default for GrantedRoots {
     fn default() -> Self {
-        GrantedRoots::new(4096)
+        GrantedRoots::new(4096, 1 << 20)
     }
 }
 
 impl GrantedRoots {
-    /// Creates an empty record of up to `limit` directories.
+    /// Creates an empty record of up to `max_roots` directories, whose paths have up to `max_bytes` together.
     #[must_use]
-    pub fn new(limit: usize) -> Self {
+    pub fn new(max_roots: usize, max_bytes: usize) -> Self {
         GrantedRoots {
             roots: BTreeMap::new(),
-            limit,
+            bytes: 0,
+            max_roots,
+            max_bytes,
         }
     }
 
-    /// Records the writable directories of a plan, before a process with this plan starts.
-    pub fn record(&mut self, plan: &Plan, now: SystemTime) {
+    /// Records the writable directories of a plan, before a process with this plan starts. Returns whether
+    /// one was missing.
+    pub fn record(&mut self, plan: &Plan, now: SystemTime) -> bool {
         let time = now.checked_sub(CLOCK_MARGIN).unwrap_or(now);
-        for root in writable(plan) {
-            self.insert(root, time);
-        }
+        let inserted = writable(plan).filter(|root| self.insert(root, time));
+        inserted.count() > 0
     }
 
-    fn insert(&mut self, root: &Path, time: SystemTime) {
-        if root.ancestors().any(|above| self.roots.contains_key(above)) {
-            return;
+    /// Records a directory that was first granted at `time`. Returns whether it was missing.
+    pub(crate) fn insert(&mut self, root: &Path, time: SystemTime) -> bool {
+        let is_covered = |above| self.roots.get(above).is_some_and(|first| *first <= time);
+        if root.ancestors().any(is_covered) {
+            return false;
         }
         // Directories in this one keep their earlier times.
-        self.roots.insert(root.to_owned(), time);
-        while self.roots.len() > self.limit && self.merge() {}
+        if self.roots.insert(root.to_owned(), time).is_none() {
+            self.bytes += root.as_os_str().len();
+        }
+        let is_full =
+            |roots: &Self| roots.roots.len() > roots.max_roots || roots.bytes > roots.max_bytes;
+        while is_full(self) && self.merge() {}
+        true
+    }
+
+    /// Lists the directories with the times of their first grants.
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&Path, SystemTime)> {
+        self.roots
+            .iter()
+            .map(|(root, time)| (root.as_path(), *time))
     }
 
     /// Replaces all directories in the most common parent by that parent, with the earliest time of them.
@@ -74,6 +93,7 @@ impl GrantedRoots {
             !is_merged
         });
         self.roots.extend(earliest.map(|time| (parent, time)));
+        self.bytes = self.roots.keys().map(|root| root.as_os_str().len()).sum();
         true
     }
 
@@ -109,7 +129,7 @@ mod tests {
 
     #[test]
     fn record_is_bounded_and_forgets_nothing() {
-        let mut granted = GrantedRoots::new(3);
+        let mut granted = GrantedRoots::new(3, 1000);
         let roots = ["/srv/a", "/tmp/1", "/srv/a/b", "/tmp/2", "/tmp/3"];
         for (root, time) in roots.into_iter().zip(1..) {
             granted.insert(Path::new(root), at(time));
@@ -125,6 +145,37 @@ mod tests {
         // The root itself can't be replaced from below.
         assert_eq!(first_grant(&granted, "/srv/a"), None);
         assert_eq!(first_grant(&granted, "/srv/b/x"), None);
+    }
+
+    #[test]
+    fn record_is_bounded_in_bytes() {
+        let mut granted = GrantedRoots::new(100, 16);
+        for root in ["/a/1234", "/a/5678", "/a/9abc", "/b"] {
+            granted.insert(Path::new(root), at(1));
+        }
+        let roots: Vec<_> = granted.iter().map(|(root, _)| root).collect();
+        assert_eq!(roots, [Path::new("/a"), Path::new("/b")]);
+        assert_eq!(granted.bytes, 4);
+    }
+
+    /// As of a record that another process has written.
+    #[test]
+    fn earlier_time_replaces_a_later_one() {
+        let mut granted = GrantedRoots::default();
+        for (root, time, inserted) in [
+            ("/ws", 5, true),
+            ("/ws/a", 5, false),
+            ("/ws", 3, true),
+            ("/ws/a", 2, true),
+        ] {
+            assert_eq!(
+                granted.insert(Path::new(root), at(time)),
+                inserted,
+                "{root}"
+            );
+        }
+        assert_eq!(first_grant(&granted, "/ws/link"), Some(at(3)));
+        assert_eq!(first_grant(&granted, "/ws/a/link"), Some(at(2)));
     }
 
     #[test]

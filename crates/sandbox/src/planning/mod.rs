@@ -35,7 +35,8 @@ mod unreachable;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use binding::EACH_PROJECT_ROOT;
 pub use error::{FailureKind, PlanError};
 pub use file_system::{FileSystemView, HostFileSystem, LinkCreator, PathKind};
 pub use granted_roots::GrantedRoots;
-pub use planner::{OwnPath, PlanLimits, ProcessDirectories, ServerPaths, plan};
+pub use planner::{OwnPath, PROTECTED, PlanLimits, ProcessDirectories, ServerPaths, plan};

@@ -9,9 +9,8 @@ use std::{
     collections::BTreeSet,
     io::ErrorKind,
     path::{Path, PathBuf},
+    sync::Arc,
 };
-
-use parking_lot::Mutex;
 
 use super::{
     FileSystemView, GrantedRoots, LinkCreator, PlanError,
@@ -22,14 +21,14 @@ use super::{
     unreachable::{UnreachableEntry, from_pattern},
 };
 use crate::{
-    Access, Link, Origin, PathState, Plan, Rule, Warning,
+    Access, GrantRecordError, Link, Origin, PathState, Plan, Rule, Warning,
     plan::is_kernel_path,
     policy::{FileSystem, Policy, Restricted},
 };
 
 /// Names below every writable root that are read-only unless an entry grants them: programs outside of
 /// the sandbox trust their contents.
-const PROTECTED: [&str; 4] = [".git", ".agents", ".codex", ".aws"];
+pub const PROTECTED: [&str; 4] = [".git", ".agents", ".codex", ".aws"];
 
 /// The properties of the child that matter for its plan.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +40,11 @@ pub struct ProcessDirectories<'a> {
 }
 
 /// The properties of the server that matter for every plan.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ServerPaths<'a> {
-    /// Directories that earlier plans made writable. Read after links were followed, so that the record of
-    /// a process that planted one is seen.
-    pub granted: &'a Mutex<GrantedRoots>,
+    /// Reads the record of directories that earlier plans made writable. Called after links were followed,
+    /// so that the record of a process that planted one is seen.
+    pub granted: &'a dyn Fn() -> Result<Arc<GrantedRoots>, GrantRecordError>,
     /// Paths of Outpost itself.
     pub own: &'a [OwnPath],
 }
@@ -110,7 +109,7 @@ pub fn plan(
             planner.restrict(files, bound, server, limits)?;
         }
     }
-    planner.check_links(server.granted)?;
+    planner.check_links(server)?;
     planner.add_closed()?;
     planner.add_masks();
     planner.check_absent_grants()?;
@@ -124,6 +123,7 @@ pub fn plan(
         links: planner.missing_links(),
         rules: identified(planner.table.rules.into_values().collect(), view)?,
         network: policy.network,
+        listen: Vec::new(),
         cwd: cwd.path,
         warnings: planner.warnings,
     })

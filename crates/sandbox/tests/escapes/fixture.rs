@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "descriptors are passed at fixed numbers")]
 
 use std::ffi::{OsStr, OsString};
+use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
@@ -14,15 +15,15 @@ use outpost_process::{Exit, Spawner, SpawnerOptions, TreeChoice};
 use outpost_sandbox::planning::{OwnPath, PlanError, ProcessDirectories};
 use outpost_sandbox::policy::{Entry, FileSystem, Policy};
 use outpost_sandbox::{
-    Access, HelperCommand, HostResources, Identity, Level, Network, Origin, PathState, Plan,
-    PrepareError, PreparedProcess, Program, Rule, Sandbox,
+    Access, HelperCommand, HostResources, Identity, LaunchError, Level, Network, Origin, PathState,
+    Plan, PrepareError, PreparedProcess, Program, Rule, Sandbox,
 };
 
 /// A directory on the host with a writable workspace, and a sandbox.
 pub(crate) struct Fixture {
     directory: tempfile::TempDir,
     pub(crate) plan: Plan,
-    sandbox: Sandbox,
+    pub(crate) sandbox: Sandbox,
 }
 
 /// Far longer than any start takes.
@@ -44,6 +45,7 @@ impl Fixture {
             ],
             links: Vec::new(),
             network: Network::Restricted,
+            listen: Vec::new(),
             cwd: workspace,
             warnings: Vec::new(),
         };
@@ -108,7 +110,11 @@ impl Fixture {
 
     /// Protects these paths of the server.
     pub(crate) fn with_own_paths(self, own_paths: Vec<OwnPath>) -> Self {
-        let sandbox = sandbox_with(Level::default(), program(), own_paths);
+        let helper = HelperCommand {
+            own_paths,
+            ..helper_command()
+        };
+        let sandbox = sandbox_with(Level::default(), helper);
         Self { sandbox, ..self }
     }
 
@@ -117,7 +123,9 @@ impl Fixture {
         let copy = self.inside("bin/escape");
         std::fs::create_dir(self.inside("bin")).expect("create directory");
         std::fs::copy(program(), &copy).expect("copy");
-        let sandbox = sandbox_with(Level::default(), copy, Vec::new());
+        let mut helper = helper_command();
+        helper.program = copy;
+        let sandbox = sandbox_with(Level::default(), helper);
         Self { sandbox, ..self }
     }
 
@@ -132,8 +140,8 @@ impl Fixture {
         Program {
             candidates: "/bin/true\0".into(),
             argv: "true\0".into(),
-            env: OsString::new(),
             cwd: self.plan.cwd.clone(),
+            ..Program::default()
         }
     }
 
@@ -157,26 +165,26 @@ impl Fixture {
 
     /// Runs an attempt inside the sandbox.
     pub(crate) fn confined(&self, arguments: &[&str]) -> Outcome {
-        let program = program();
-        let argv: Vec<_> = [program.as_os_str()]
-            .into_iter()
-            .chain(arguments.iter().map(AsRef::as_ref))
-            .collect();
-        self.run(&argv)
+        let arguments = arguments.iter().map(AsRef::as_ref).collect::<Vec<_>>();
+        self.run(&[&[program().as_os_str()], &*arguments].concat())
     }
 
     /// Runs an attempt inside the sandbox as a server does, which makes its connections.
     pub(crate) fn supervised(&self, arguments: &[&str]) -> Outcome {
-        let program = program();
-        let argv: Vec<_> = [text(&program)]
-            .into_iter()
-            .chain(arguments.iter().copied())
-            .collect();
-        self.run_supervised(&argv)
+        self.run_supervised(&[&[text(&program())], arguments].concat())
     }
 
     /// Runs a program inside the sandbox as a server does.
     pub(crate) fn run_supervised(&self, argv: &[&str]) -> Outcome {
+        self.run_with_listeners(argv, |listeners| assert!(listeners.is_empty()))
+    }
+
+    /// Runs a program inside the sandbox as a server does, and passes on the listeners in its network.
+    pub(crate) fn run_with_listeners(
+        &self,
+        argv: &[&str],
+        serve: impl FnOnce(Vec<TcpListener>),
+    ) -> Outcome {
         let argv: Vec<_> = argv.iter().map(AsRef::as_ref).collect();
         let prepared = self.prepare_process(&argv).expect("prepare");
         let options = SpawnerOptions {
@@ -188,8 +196,10 @@ impl Fixture {
             .enable_all()
             .build();
         runtime.expect("runtime").block_on(async {
-            let started = prepared.start(&spawner, START_TIMEOUT).await;
-            let (mut child, resources) = started.expect("start");
+            let never = std::future::pending::<LaunchError>();
+            let started = prepared.start(&spawner, START_TIMEOUT, never).await;
+            let (mut child, mut resources) = started.expect("start");
+            serve(resources.take_listeners());
             let status = match child.exit.wait().await {
                 Exit::Code(code) => code << 8,
                 Exit::Signal(signal) => signal,
@@ -203,7 +213,7 @@ impl Fixture {
             });
             drop(outputs);
             child.exit.reap();
-            drop(resources.release());
+            drop(resources.release().await);
             outcome
         })
     }
@@ -257,6 +267,7 @@ impl Fixture {
                 argv: nul_terminated(argv),
                 env: nul_terminated(&["PATH=/usr/bin:/bin".as_ref()]),
                 cwd: self.plan.cwd.clone(),
+                passed: 0,
             },
         )
     }
@@ -274,10 +285,10 @@ impl Fixture {
         let wrapper = prepared.wrapper.expect("is a wrapper");
         let has_wrapper = wrapper.own.is_some();
         // Moved above the numbers that they are duplicated to.
-        let passed = wrapper
+        let passed = prepared
             .passed
             .iter()
-            .map(|one| rustix::io::fcntl_dupfd_cloexec(one, 10));
+            .map(|one| rustix::io::fcntl_dupfd_cloexec(one, 32));
         let passed: Vec<_> = passed.collect::<Result<_, _>>().expect("duplicate");
         let place_descriptors = move || {
             let passed = passed.iter().map(AsRawFd::as_raw_fd);
@@ -353,23 +364,25 @@ pub(crate) fn rule(access: Access, path: &Path) -> Rule {
 
 /// Returns the path of the test program. Nextest sets the variable when tests run on another host than the
 /// one that built them.
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     let built = || OsString::from(env!("CARGO_BIN_EXE_escape"));
     let path = PathBuf::from(std::env::var_os("NEXTEST_BIN_EXE_escape").unwrap_or_else(built));
     path.canonicalize().expect("canonicalize")
 }
 
 fn sandbox(level: Level) -> Sandbox {
-    sandbox_with(level, program(), Vec::new())
+    sandbox_with(level, helper_command())
 }
 
-fn sandbox_with(level: Level, program: PathBuf, own_paths: Vec<OwnPath>) -> Sandbox {
-    let helper = HelperCommand {
-        program,
+pub(crate) fn helper_command() -> HelperCommand {
+    HelperCommand {
+        program: program(),
         args: vec!["confine".to_owned()],
-        own_paths,
-        open_files: None,
-    };
+        ..HelperCommand::default()
+    }
+}
+
+pub(crate) fn sandbox_with(level: Level, helper: HelperCommand) -> Sandbox {
     Sandbox::with_mounter(Some(crate::MOUNTER), helper, level)
 }
 
@@ -380,11 +393,4 @@ pub(crate) fn is_root() -> bool {
 /// Returns a path as an argument.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
-}
-
-/// Marks a directory like a placeholder.
-pub(crate) fn mark(directory: &Path) {
-    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(0x4f55_5450);
-    let opened = std::fs::File::open(directory).expect("open");
-    opened.set_modified(time).expect("set time");
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use outpost_sandbox::Access;
 
-use crate::fixture::{Fixture, mark, text};
+use crate::fixture::{Fixture, text};
 
 const DENIED: &str = "Permission denied";
 
@@ -72,4 +72,11 @@ fn forged_mark_removes_no_grant() {
         .confined(&["create", text(&fixture.inside("two"))])
         .assert_success();
     assert!(workspace.exists());
+}
+
+/// Marks a directory like a placeholder.
+fn mark(directory: &Path) {
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(0x4f55_5450);
+    let opened = std::fs::File::open(directory).expect("open");
+    opened.set_modified(time).expect("set time");
 }

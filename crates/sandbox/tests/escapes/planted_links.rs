@@ -4,10 +4,10 @@ use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::PathBuf;
 
-use outpost_sandbox::Access;
 use outpost_sandbox::policy::{Entry, FileSystem};
+use outpost_sandbox::{Access, HelperCommand, Level};
 
-use crate::fixture::{Fixture, is_root};
+use crate::fixture::{Fixture, helper_command, is_root, sandbox_with, text};
 
 /// Returns a fixture with a package in the workspace and a home directory beside it.
 fn with_package() -> (Fixture, PathBuf) {
@@ -20,6 +20,20 @@ fn with_package() -> (Fixture, PathBuf) {
 
 /// Replaces the package by a link to the home directory.
 const PLANT: &str = "mv packages/app packages/moved && ln -s ../../home packages/app";
+
+/// Returns the directory where [`restart`] makes the sandbox record granted directories.
+fn grant_record(fixture: &Fixture) -> PathBuf {
+    fixture.outside("state/sandbox")
+}
+
+/// Uses a new sandbox, as after a restart of the server.
+fn restart(fixture: &mut Fixture, level: Level) {
+    let helper = HelperCommand {
+        grant_record: Some(grant_record(fixture)),
+        ..helper_command()
+    };
+    fixture.sandbox = sandbox_with(level, helper);
+}
 
 fn writable(path: PathBuf) -> FileSystem {
     FileSystem::restricted(vec![
@@ -49,6 +63,65 @@ fn planted_link_does_not_decide_what_is_writable() {
         // The target itself can be granted.
         fixture.plan_files(writable(home)).expect("plan");
     }
+}
+
+#[test]
+fn planted_link_is_recognized_after_a_restart() {
+    for level in [Level::Namespaces, Level::Landlock] {
+        let (mut fixture, home) = with_package();
+        restart(&mut fixture, level);
+        let (workspace, package) = (fixture.inside(""), fixture.inside("packages/app"));
+        fixture.plan_files(writable(workspace)).expect("plan");
+        fixture.script(PLANT).assert_success();
+        restart(&mut fixture, level);
+        let refused = fixture.plan_files(writable(package.clone()));
+        let message = refused.expect_err("planted").to_string();
+        assert!(message.contains("earlier confined process"), "{message}");
+        fixture.plan_files(writable(home)).expect("plan");
+        // Without the record, nothing could be told about the link.
+        std::fs::write(grant_record(&fixture).join("granted"), "x").expect("write");
+        restart(&mut fixture, level);
+        let refused = fixture.plan_files(writable(package));
+        let message = refused.expect_err("damaged").to_string();
+        assert!(message.contains("is damaged"), "{message}");
+    }
+}
+
+/// Also where everything is writable, and as its owner.
+#[test]
+fn record_of_granted_directories_cannot_be_reached() {
+    let (mut fixture, _) = with_package();
+    restart(&mut fixture, Level::Namespaces);
+    let (state, record) = (fixture.outside("state"), grant_record(&fixture));
+    fixture
+        .plan_files(writable(fixture.inside("")))
+        .expect("plan");
+    fixture.script("true").assert_success();
+    let everything = FileSystem::restricted(vec![Entry::path("/", Access::Write)]);
+    fixture.plan_files(everything).expect("plan");
+    let (at, above) = (text(&record), text(&state));
+    for script in [
+        format!("cat {at}/granted"),
+        format!("ls {at} | grep ."),
+        format!("echo x > {at}/granted"),
+        format!("rm -f {at}/granted; test ! -e {at}/granted && ls {at}"),
+        format!("mv {at} {at}.moved"),
+        format!("mv {above} {above}.moved"),
+        format!("rmdir {at}"),
+        format!("flock -n {at} true"),
+    ] {
+        let outcome = fixture.script(&script);
+        assert!(outcome.code() != 0, "{script}");
+    }
+    let stored = std::fs::read(record.join("granted")).expect("read");
+    assert!(stored.starts_with(b"outpost granted directories 1 2\n"));
+    let shell = |script: &str| {
+        let script = std::process::Command::new("/bin/sh")
+            .args(["-c", script])
+            .output();
+        script.expect("run").status.success()
+    };
+    assert!(shell(&format!("cat {at}/granted && flock -n {at} true")));
 }
 
 /// Shows that the link would be followed without the earlier grant.

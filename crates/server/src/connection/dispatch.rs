@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
-    AckParams, ErrorKind, Family, HTTP_ACK, HTTP_CANCEL, HttpAckParams, HttpCancelParams,
-    INITIALIZED, Incoming, InitializeParams, Lane, Malformed, MemberNames, Method, NoMemory,
-    PROCESS_ACK, RequestId, RpcError, encode_error, family_of_name, has_client_info, names_argv,
-    parse_params,
+    ErrorKind, Family, Incoming, InitializeParams, Lane, MemberNames, Method, NoMemory, RequestId,
+    RpcError, family_of_name, has_client_info, names_argv, parse_params,
 };
-use outpost_rpc::{Framing, MemoryCharge, OutgoingMessage, ProcessLanes};
-use serde::de::DeserializeOwned;
+use outpost_rpc::{Framing, MemoryCharge, ProcessLanes};
 use serde_json::value::RawValue;
 use tracing::Instrument;
 
 use super::{
     Caller, Connection, Handshake, Reply,
     reply::no_memory,
-    unparsed_request::{Request, params_cost, truncated},
+    unparsed_request::{Request, invalid_params, params_cost, truncated},
 };
-use crate::dialects::{exec, fs::FileService, scoped::Scopes, session};
+use crate::auth::required_scope;
+use crate::dialects::{
+    exec, fs::FileService, notifier::NotificationOptions, scoped::Scopes, session,
+};
 
 /// Message size from which memory is checked before params are parsed.
 const LARGE_BYTES: usize = 64 * 1024;
@@ -30,18 +30,20 @@ const REQUEST_COPIES: usize = 2;
 /// The dispatcher of one connection. Owned by the task that reads it.
 pub(super) struct Dispatch {
     pub(super) connection: Arc<Connection>,
-    framing: Framing,
-    handshake: Handshake,
+    pub(super) framing: Framing,
+    pub(super) handshake: Handshake,
     /// The session, and the attachment of it that this connection is.
-    session: Option<(Session, Epoch)>,
+    pub(super) session: Option<(Session, Epoch)>,
     /// Lanes of the session's processes.
     pub(super) lanes: ProcessLanes,
     /// The client has the capability `experimentalApi`.
     is_experimental: bool,
     /// The client wants every unknown member to be rejected.
-    is_strict: bool,
+    pub(super) is_strict: bool,
     /// `command/exec` is the one of the v0 dialect.
     pub(super) speaks_v0: bool,
+    /// The client is one of the app-server: it was initialized with `clientInfo`.
+    pub(super) is_app: bool,
     /// Processes that belong to the connection.
     pub(super) scopes: Scopes,
     /// File handles and file operations of the connection.
@@ -55,6 +57,7 @@ impl Dispatch {
             is_experimental: false,
             is_strict: false,
             speaks_v0: false,
+            is_app: false,
             scopes: Scopes::default(),
             files: FileService::new(&connection),
             connection,
@@ -67,7 +70,7 @@ impl Dispatch {
     /// Handles a message, which holds `charge` if it is large.
     pub(super) async fn message(&mut self, message: &[u8], charge: Option<MemoryCharge>) {
         match Incoming::parse(message) {
-            Err(malformed) => self.malformed(&malformed),
+            Err(malformed) => self.reject_malformed(&malformed, message),
             Ok(Incoming::Request {
                 id,
                 method,
@@ -92,7 +95,11 @@ impl Dispatch {
             }) => {
                 tracing::debug!("client reported an error without request id");
             }
-            Ok(Incoming::Response { id } | Incoming::Error { id: Some(id) }) => {
+            Ok(Incoming::Response { id, result })
+                if self.connection.policy_requests.answer(&id, Some(result)) => {}
+            Ok(Incoming::Error { id: Some(id) })
+                if self.connection.policy_requests.answer(&id, None) => {}
+            Ok(Incoming::Response { id, .. } | Incoming::Error { id: Some(id) }) => {
                 let id = serde_json::to_string(&id).unwrap_or_default();
                 self.reject_unattributed(
                     ErrorKind::UnexpectedMessage,
@@ -108,6 +115,8 @@ impl Dispatch {
         self.connection.gone.cancel();
         self.scopes.end();
         self.files.end();
+        self.connection.watches.end();
+        self.connection.policy_requests.end();
         self.connection.feeds.clear();
         self.connection.sessions.lock().clear();
         if let Some((session, epoch)) = self.session.take() {
@@ -125,90 +134,6 @@ impl Dispatch {
         self.handshake != Handshake::New
     }
 
-    /// Reports a message over the size limit.
-    pub(super) fn too_long(&self) {
-        self.malformed(match self.is_initialized() {
-            true => &Malformed::TooLarge,
-            false => &Malformed::TooLargeForHandshake,
-        });
-    }
-
-    /// Reports a message that was skipped because the server's memory is in use.
-    pub(super) fn overloaded(&self) {
-        self.send_unattributed(&RpcError::overloaded());
-    }
-
-    /// Reports a malformed message.
-    pub(super) fn malformed(&self, malformed: &Malformed) {
-        let prefix = self.framing.malformed_prefix();
-        self.reject_unattributed(
-            ErrorKind::MalformedMessage,
-            format!("{prefix}: {malformed}"),
-        );
-    }
-
-    /// Sends an error that belongs to no request.
-    fn reject_unattributed(&self, kind: ErrorKind, text: String) {
-        self.send_unattributed(&RpcError::invalid_request(text).with_kind(kind));
-    }
-
-    fn send_unattributed(&self, error: &RpcError) {
-        let mut message = Vec::new();
-        encode_error(&mut message, &RequestId::UNATTRIBUTED, error);
-        self.connection.outbox.send(OutgoingMessage::new(message));
-    }
-
-    fn notification(&mut self, method: &str, params: Option<&RawValue>, members: &MemberNames<'_>) {
-        let params = (params, members);
-        match (method, self.handshake) {
-            (INITIALIZED, Handshake::Answered | Handshake::Ready) => {
-                self.handshake = Handshake::Ready;
-            }
-            (PROCESS_ACK, Handshake::Ready) => self.notified(method, params, |ack: &AckParams| {
-                if let Some((session, _)) = &self.session {
-                    session.acknowledge(&ack.process_id, Seq(ack.seq));
-                }
-            }),
-            (HTTP_ACK, Handshake::Ready) => self.notified(method, params, |ack: &HttpAckParams| {
-                self.connection
-                    .exchanges
-                    .acknowledge(&ack.request_id, ack.seq);
-            }),
-            (HTTP_CANCEL, Handshake::Ready) => {
-                self.notified(method, params, |cancel: &HttpCancelParams| {
-                    self.connection.exchanges.cancel(&cancel.request_id);
-                });
-            }
-            _ => {
-                let method = truncated(method);
-                self.reject_unattributed(
-                    ErrorKind::UnexpectedMessage,
-                    format!("unexpected notification method: {method}"),
-                );
-            }
-        }
-    }
-
-    /// Handles a notification. Only invalid params are answered, with an error.
-    fn notified<T: DeserializeOwned>(
-        &self,
-        method: &str,
-        (params, members): (Option<&RawValue>, &MemberNames<'_>),
-        handle: impl FnOnce(&T),
-    ) {
-        let checked = members.check(method, None, self.is_strict);
-        match checked.and_then(|()| parse_params(params)) {
-            Ok(params) => handle(&params),
-            Err(error) => {
-                let text = truncated(&error.to_string());
-                self.reject_unattributed(
-                    ErrorKind::InvalidParams,
-                    format!("invalid params of {method}: {text}"),
-                );
-            }
-        }
-    }
-
     /// Checks and admits a request, and serves it. Returns `None` if it was rejected before.
     async fn request(
         &mut self,
@@ -218,7 +143,9 @@ impl Dispatch {
         (message, mut charge): (&[u8], Option<MemoryCharge>),
     ) -> Option<()> {
         let reply = Reply::new(self.connection.outbox.clone(), id);
-        let (method, reply) = reply.accept(self.check(name, message.len()))?;
+        let (method, reply) = reply.accept(self.check(name, params, message.len()))?;
+        let is_app = self.is_app && method.is_of_app_server();
+        let reply = reply.for_app(is_app);
         let reply = match method.lane() {
             Lane::Handshake | Lane::Control => reply,
             Lane::Keyed | Lane::Free => {
@@ -234,28 +161,56 @@ impl Dispatch {
             params,
             members,
             reply,
+            is_app,
         };
         if method.family() == Family::Handshake {
             return self.initialize(request);
         }
         self.speaks_v0 |= method == Method::CommandExec && names_argv(params);
-        let dialect = self.speaks_v0.then_some("v0");
+        let dialect = match method.family() {
+            Family::Filesystem => is_app.then_some("app"),
+            _ => self.speaks_v0.then_some("v0"),
+        };
         let request = request.check_members(dialect, self.is_strict)?;
         match method.family() {
             Family::App => self.serve_scoped(request).await,
             Family::Filesystem => self.serve_fs(request).await,
+            Family::EnvironmentConfig | Family::CapabilityDiscovery => {
+                self.serve_discovery(request)
+            }
             _ => self.serve_exec(request).await,
         }
     }
 
     /// Checks the handshake, the method and the memory for a request.
-    fn check(&self, name: &str, bytes: usize) -> Result<Method, RpcError> {
+    fn check(
+        &self,
+        name: &str,
+        params: Option<&RawValue>,
+        bytes: usize,
+    ) -> Result<Method, RpcError> {
+        let method = Method::from_name(name);
         match family_of_name(name) {
             None | Some(Family::Handshake) => {}
-            Some(family) => self.handshake.admits(family)?,
+            // Clients of the app-server need not send `initialized`.
+            Some(Family::Filesystem) if self.is_app => {}
+            Some(family) => self.handshake.admits(family).map_err(|too_early| {
+                // As in the released exec-server, which decodes params first.
+                let method = method.filter(|_| family != Family::App);
+                let decoded = method.map(|method| (method, method.check_params(params)));
+                match decoded {
+                    Some((method, Err(error))) => invalid_params(method, false, &error),
+                    _ => too_early,
+                }
+            })?,
         }
-        let method = Method::from_name(name);
-        let method = method.ok_or_else(|| RpcError::method_not_found(&truncated(name)))?;
+        let method = method.ok_or_else(|| match self.is_app {
+            true => RpcError::unknown_variant(&truncated(name)),
+            false => RpcError::method_not_found(&truncated(name)),
+        })?;
+        if let Some(scope) = required_scope(method) {
+            self.connection.principal.require(scope)?;
+        }
         if bytes > LARGE_BYTES && NoMemory::unless_room_for(bytes * REQUEST_COPIES).is_err() {
             return Err(no_memory("request"));
         }
@@ -288,6 +243,7 @@ impl Dispatch {
             admitted = admit => Some(admitted),
             () = connection.gone.cancelled() => None,
             () = connection.replaced.cancelled() => None,
+            () = connection.unauthorized.cancelled() => None,
             () = connection.server.ending.cancelled() => None,
         };
         drop(paused);
@@ -311,17 +267,32 @@ impl Dispatch {
         let params = request.params;
         let admitted = self.handshake.admits_initialize(|| has_client_info(params));
         let ((), reply) = request.reply.accept(admitted)?;
-        let request = Request { reply, ..request };
+        let request = Request {
+            reply,
+            is_app: has_client_info(params),
+            ..request
+        };
         let strict = parse_params::<InitializeParams>(params).is_ok_and(|params| params.strict);
         let request = request.check_members(None, strict)?;
         let (params, reply) = request.parse::<InitializeParams>()?;
+        let is_named = params.client_name.is_some() || params.client_info.is_some();
+        let named = is_named
+            .then_some(())
+            .ok_or_else(|| RpcError::invalid_params("missing field `clientName`"));
+        let ((), reply) = reply.accept(named)?;
         let opened = session::initialize(&self.connection, &params);
         let ((session, epoch, result), reply) = reply.accept(opened)?;
         self.handshake = Handshake::Answered;
         self.session = Some((session.clone(), epoch));
         self.connection.sessions.lock().push(session.clone());
         self.is_strict = params.strict;
-        self.is_experimental = params.capabilities.unwrap_or_default().experimental_api;
+        self.is_app = params.client_info.is_some();
+        let capabilities = params.capabilities.unwrap_or_default();
+        self.is_experimental = capabilities.experimental_api;
+        let _ = self.connection.notifications.set(NotificationOptions {
+            suppressed: capabilities.opt_out_notification_methods,
+            timestamped: self.is_app,
+        });
         reply.send(Ok(result));
         // A resumed session continues from the client's cursors.
         for process in session.processes() {

@@ -8,12 +8,16 @@ use outpost_rpc::{
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use crate::convert;
+
 /// Sends the response to one request. Dropped without a response only if the connection has
 /// ended.
 pub(crate) struct Reply {
     outbox: Outbox,
     id: RequestId,
     ticket: Option<Ticket>,
+    /// Errors have the codes of the app-server.
+    is_app: bool,
 }
 
 impl Reply {
@@ -22,12 +26,23 @@ impl Reply {
             outbox,
             id,
             ticket: None,
+            is_app: false,
         }
+    }
+
+    /// Uses the error codes of the app-server if the request is one of it.
+    pub(crate) fn for_app(self, is_app: bool) -> Self {
+        Reply { is_app, ..self }
     }
 
     /// Returns the id of the request.
     pub(crate) fn id(&self) -> &RequestId {
         &self.id
+    }
+
+    /// Whether the request is one of the app-server.
+    pub(crate) fn is_for_app(&self) -> bool {
+        self.is_app
     }
 
     /// Adds the request's admission ticket.
@@ -123,6 +138,10 @@ impl Reply {
     fn encode<T: Serialize>(&self, mut message: Vec<u8>, result: &Result<T, RpcError>) -> Vec<u8> {
         let encoded = match result {
             Ok(result) => encode_response(&mut message, &self.id, result),
+            Err(error) if self.is_app => {
+                encode_error(&mut message, &self.id, &convert::app_error(error));
+                Ok(())
+            }
             Err(error) => {
                 encode_error(&mut message, &self.id, error);
                 Ok(())

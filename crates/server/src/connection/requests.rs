@@ -3,28 +3,23 @@
 use std::sync::Arc;
 
 use outpost_protocol::{
-    CommandParams, CommandResizeParams, CommandTerminateParams, CommandWriteParams,
-    ConfigReadParams, Empty, FileRequest, FsCloseParams, FsCommitParams, FsCreateStreamParams,
-    FsOpenParams, FsOpenResult, FsReadBlockParams, FsReadFileParams, FsWriteBlockParams,
-    FsWriteFileParams, HttpRequestParams, KillParams, Lane, ListResult, Method, ReadParams,
-    ResizeParams, ResizePtyParams, RpcError, SessionCloseParams, SignalParams, SpawnParams,
-    StartParams, StatusResult, TerminateParams, V0ExecParams, V0TerminateParams, V0WriteParams,
-    WriteParams, WriteStdinParams,
+    AccessScope, CommandParams, CommandResizeParams, CommandTerminateParams, CommandWriteParams,
+    ConfigReadParams, ConfigReadResult, Empty, HttpRequestParams, KillParams, Lane, ListResult,
+    Method, ReadParams, ResizeParams, ResizePtyParams, RpcError, SessionCloseParams, SignalParams,
+    SpawnParams, StartParams, StatusResult, TerminateParams, V0ExecParams, V0TerminateParams,
+    V0WriteParams, WriteParams, WriteStdinParams,
 };
 use outpost_rpc::MemoryCharge;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{
-    Reply,
-    dispatch::Dispatch,
-    unparsed_request::{Request, invalid_params},
-};
-use crate::dialects::{
-    exec,
-    fs::{self, FileService, Handle, Subject},
-    http,
-    scoped::{ProcessIdSpace, Scope, command, spawn, v0},
-    session,
+use super::{Reply, dispatch::Dispatch, unparsed_request::Request};
+use crate::{
+    auth::PRIVATE_SETTINGS,
+    dialects::{
+        exec, http,
+        scoped::{ProcessIdSpace, Scope, command, spawn, v0},
+        session,
+    },
 };
 
 /// Each function serves the methods of some families. It returns `None` if the request was
@@ -36,7 +31,7 @@ impl Dispatch {
         let caller = self.caller()?;
         let server = &self.connection.server;
         match request.method {
-            Method::EnvironmentInfo => request.respond_now(|Empty {}| Ok(&server.host.info)),
+            Method::EnvironmentInfo => request.respond_without_params(&server.host.info),
             Method::EnvironmentStatus => {
                 request.respond_now(|Empty {}| Ok(StatusResult::default()))
             }
@@ -130,6 +125,9 @@ impl Dispatch {
             Method::ConfigRead => request.respond_now(|params: ConfigReadParams| {
                 let mut result = self.connection.server.host.configuration.clone();
                 result.layers = result.layers.filter(|_| params.include_layers);
+                if !self.connection.principal.has(AccessScope::Admin) {
+                    remove_private_settings(&mut result);
+                }
                 Ok(result)
             }),
             Method::ProcessSpawn => {
@@ -265,110 +263,18 @@ impl Dispatch {
         }
         Some(())
     }
+}
 
-    /// Serves `fs/*`.
-    pub(super) async fn serve_fs(&self, request: Request<'_>) -> Option<()> {
-        match request.method {
-            Method::FsReadFile => {
-                let subject = |params: &FsReadFileParams| Subject::path(&params.path);
-                self.in_order(request, subject, fs::read_file).await
-            }
-            Method::FsWriteFile => {
-                let subject = |params: &FsWriteFileParams| Subject::path(&params.path);
-                let job =
-                    |files, params, reply: Reply| reply.send_outcome(fs::write_file(files, params));
-                self.in_order(request, subject, job).await
-            }
-            Method::FsReadBlock => {
-                let subject = |params: &FsReadBlockParams| Subject::handle(&params.handle_id);
-                self.in_order(request, subject, fs::read_block).await
-            }
-            Method::FsWriteBlock => {
-                let subject = |params: &FsWriteBlockParams| Subject::handle(&params.handle_id);
-                let job = |files, params, reply: Reply| {
-                    reply.send_outcome(fs::write_block(files, params))
-                };
-                self.in_order(request, subject, job).await
-            }
-            Method::FsCommit => {
-                let subject = |params: &FsCommitParams| Subject::handle(&params.handle_id);
-                let job =
-                    |files, params, reply: Reply| reply.send_outcome(fs::commit(files, params));
-                self.in_order(request, subject, job).await
-            }
-            Method::FsOpen => {
-                let (params, reply) = request.parse::<FsOpenParams>()?;
-                let handle_id = params.handle_id.clone();
-                let opening = fs::open(Arc::clone(&self.files), params);
-                let result = FsOpenResult {
-                    handle_id: handle_id.clone(),
-                };
-                self.open_handle(handle_id, opening, result, reply).await
-            }
-            Method::FsCreateStream => {
-                let (params, reply) = request.parse::<FsCreateStreamParams>()?;
-                let handle_id = params.handle_id.clone();
-                let opening = fs::create_stream(Arc::clone(&self.files), params);
-                self.open_handle(handle_id, opening, Empty {}, reply).await
-            }
-            Method::FsClose => request.respond_now(|params: FsCloseParams| {
-                self.files.close(&params.handle_id);
-                Ok(Empty {})
-            }),
-            method => {
-                let parsed = FileRequest::parse(method, request.params);
-                let parsed = parsed.ok_or_else(|| RpcError::method_not_found(method.name()));
-                let parsed = parsed
-                    .and_then(|parsed| parsed.map_err(|error| invalid_params(method, &error)));
-                let (parsed, reply) = request.reply.accept(parsed)?;
-                let path = parsed
-                    .op
-                    .used_paths()
-                    .last()
-                    .map(|used| used.path.to_owned());
-                let subject = Subject::Path(path.unwrap_or_default());
-                let job = fs::perform(Arc::clone(&self.files), parsed, reply);
-                self.files.lanes.run(subject, Box::pin(job)).await;
-                Some(())
-            }
-        }
+fn remove_private_settings(result: &mut ConfigReadResult) {
+    let layers = result.layers.iter_mut().flatten();
+    let configs = layers.map(|layer| &mut layer.config);
+    for config in configs.chain([&mut result.config]) {
+        config.retain(|key, _| !PRIVATE_SETTINGS.contains(&&**key));
     }
-
-    /// Runs a request after earlier ones about the same path or handle.
-    async fn in_order<P: DeserializeOwned, J: Future<Output = ()> + Send + 'static>(
-        &self,
-        request: Request<'_>,
-        subject: fn(&P) -> Subject,
-        job: impl FnOnce(Arc<FileService>, P, Reply) -> J,
-    ) -> Option<()> {
-        let (params, reply) = request.parse::<P>()?;
-        let subject = subject(&params);
-        let job = job(Arc::clone(&self.files), params, reply);
-        self.files.lanes.run(subject, Box::pin(job)).await;
-        Some(())
-    }
-
-    /// Runs a request that opens a handle. Reserves its id first, in the order of the
-    /// requests.
-    async fn open_handle<R: Serialize + Send + 'static>(
-        &self,
-        id: String,
-        opening: impl Future<Output = Result<Handle, RpcError>> + Send + 'static,
-        result: R,
-        reply: Reply,
-    ) -> Option<()> {
-        // On its own line, so that the handles are not locked while an error is sent.
-        let reserved = self.connection.handles.lock().reserve(&id);
-        let (slot, reply) = reply.accept(reserved)?;
-        let subject = Subject::handle(&id);
-        let files = Arc::clone(&self.files);
-        let job = async move {
-            let opened = files.fill(&id, slot, opening.await);
-            reply.send(opened.map(|()| result));
-        };
-        self.files.lanes.run(subject, Box::pin(job)).await;
-        Some(())
-    }
+    result.origins.retain(|key, _| {
+        let table = key.split('.').next().unwrap_or_default();
+        !PRIVATE_SETTINGS.contains(&table)
+    });
 }
 
 /// Returns the lane key of a process. Includes the session if it is not the caller's own,

@@ -5,12 +5,12 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use outpost_protocol::Malformed;
 use outpost_rpc::{CloseReason, Framing, Inbound, InboundError, MemoryCharge, Received, outbox};
 
 use super::{Connection, dispatch::Dispatch};
 use crate::{
     ConnectionEnd,
+    auth::Identity,
     server::{ServerState, Transport},
 };
 
@@ -22,7 +22,7 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
     let settings = &server.settings;
     let framing = transport.framing;
     let silence = matches!(framing, Framing::WebSocket(_)).then_some(settings.silence_timeout);
-    let memory = server.memory.share();
+    let memory = server.memory.share(transport.peer);
     let handshake_limit = settings.max_handshake_bytes;
     let mut inbound =
         Inbound::new(transport.read, framing, handshake_limit, silence).with_memory(&memory);
@@ -30,15 +30,22 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
         inbound = inbound.with_message_timeout(settings.message_timeout);
     }
     inbound.already_received(&transport.early);
+    let identity = transport.identity;
+    let principal = settings.auth.principal(transport.peer, identity.as_ref());
     let connection = Connection::new(
         &server,
-        transport.peer,
+        (transport.peer, principal),
         memory,
         inbound.read_counter(),
         silence.is_some(),
     );
     if let Some(slot) = &transport.slot {
         slot.set_connection(&connection);
+    }
+    if let Some(identity) = identity {
+        server
+            .tasks
+            .spawn(watch_credential(Arc::clone(&connection), identity));
     }
     let outbox = &connection.outbox;
     let mut writer = server.tasks.spawn(outbox::deliver(
@@ -54,6 +61,7 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
         let mut ending = pin!(server.ending.cancelled());
         let mut lost = pin!(connection.gone.cancelled());
         let mut replaced = pin!(connection.replaced.cancelled());
+        let mut unauthorized = pin!(connection.unauthorized.cancelled());
         let mut gives_way = pin!(connection.gives_way.cancelled());
         loop {
             let read = async {
@@ -76,6 +84,7 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
                 } else {
                     CloseReason::TakenOver
                 },
+                () = &mut unauthorized => break CloseReason::Unauthorized,
                 () = &mut gives_way => break CloseReason::GivesWay,
                 received = read => received,
             };
@@ -91,9 +100,7 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
                         inbound.raise_limit(settings.max_message_bytes);
                     }
                 }
-                Ok(Some(Received::TooLong)) => dispatch.too_long(),
-                Ok(Some(Received::Overloaded)) => dispatch.overloaded(),
-                Ok(Some(Received::NoMemory)) => dispatch.malformed(&Malformed::NoMemory),
+                Ok(Some(Received::Skipped(reason, id))) => dispatch.skipped(reason, id),
                 Ok(Some(Received::Ping(payload))) => outbox.pong(payload),
                 Ok(Some(Received::Pong)) => {}
                 Ok(None) => {
@@ -141,5 +148,15 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
     match reason {
         CloseReason::TakenOver => ConnectionEnd::Replaced,
         _ => ConnectionEnd::Closed,
+    }
+}
+
+/// Reports that the credential of a connection has expired or was revoked. In a task of its own, because the
+/// connection's task can wait for the admission of a request.
+async fn watch_credential(connection: Arc<Connection>, identity: Identity) {
+    let auth = &connection.server.settings.auth;
+    tokio::select! {
+        () = auth.wait_until_invalid(&identity) => connection.unauthorized.cancel(),
+        () = connection.gone.cancelled() => {}
     }
 }

@@ -9,15 +9,32 @@ use std::{
 };
 
 use outpost_engine::{Epoch, Link, Process, ResumeError, Session, Start, StartError};
-use outpost_protocol::{ErrorKind, RpcError};
-use outpost_rpc::{Admission, MemoryShare, Outbox, PeerActivity, outbox::Reservation};
+use outpost_protocol::{
+    AccessScope, NETWORK_POLICY_DECISION, NetworkAnswer, NetworkDecision, NetworkPolicyDecision,
+    NetworkPolicyRequestParams, NetworkTarget, RpcError, encode_notification,
+};
+use outpost_rpc::{
+    Admission, MemoryShare, Outbox, OutgoingMessage, PeerActivity, outbox::Reservation,
+};
 use parking_lot::Mutex;
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::{
+    sync::{Semaphore, oneshot},
+    time::Instant,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use super::policy_requests::{self, PolicyRequests};
 use crate::{
-    Peer, Settings, convert,
-    dialects::{exec::ExecEventEncoder, feed::Feeds, fs::Handles, http::Exchanges},
+    Peer, Settings,
+    auth::Principal,
+    convert,
+    dialects::{
+        exec::ExecEventEncoder,
+        feed::Feeds,
+        fs::{Handles, Watches},
+        http::Exchanges,
+        notifier::SharedNotificationOptions,
+    },
     server::ServerState,
 };
 
@@ -27,7 +44,11 @@ pub(crate) struct Connection {
     me: Weak<Connection>,
     pub(crate) server: Arc<ServerState>,
     pub(crate) peer: Peer,
+    /// The principal that it speaks for.
+    pub(crate) principal: Principal,
     pub(crate) outbox: Outbox,
+    /// How notifications are written.
+    pub(crate) notifications: SharedNotificationOptions,
     /// Its share of the server's memory.
     pub(crate) memory: MemoryShare,
     pub(crate) feeds: Arc<Feeds>,
@@ -37,8 +58,12 @@ pub(crate) struct Connection {
     pub(super) admission: Admission,
     /// The open files.
     pub(crate) handles: Mutex<Handles>,
+    /// The watched files.
+    pub(crate) watches: Watches,
     /// The HTTP requests in flight.
     pub(crate) exchanges: Exchanges,
+    /// The questions to the client.
+    pub(super) policy_requests: PolicyRequests,
     /// Tasks of pending long polls.
     pub(crate) long_polls: TaskTracker,
     pub(super) read_counter: PeerActivity,
@@ -52,6 +77,8 @@ pub(crate) struct Connection {
     pub(super) probe_failed: AtomicBool,
     /// A probe is running.
     probing: AtomicBool,
+    /// Cancelled when its credential has expired or was revoked.
+    pub(super) unauthorized: CancellationToken,
     /// Cancelled when another connection needs its place.
     pub(crate) gives_way: CancellationToken,
     /// The sessions that it owns, private ones too.
@@ -74,20 +101,24 @@ impl Connection {
     /// Creates the state of a connection. `read_counter` counts what is received from it.
     pub(super) fn new(
         server: &Arc<ServerState>,
-        peer: Peer,
+        (peer, principal): (Peer, Principal),
         memory: MemoryShare,
         read_counter: PeerActivity,
         pingable: bool,
     ) -> Arc<Self> {
         let gone = CancellationToken::new();
         let outbox = Outbox::with_memory(gone.clone(), memory.clone());
+        let notifications = SharedNotificationOptions::default();
         let settings = &server.settings;
         let starts = settings.concurrent_requests;
         Arc::new_cyclic(|me| Connection {
             me: me.clone(),
             peer,
-            feeds: Feeds::new(&outbox),
+            watches: Watches::new(&outbox, &notifications, &memory),
+            principal,
+            feeds: Feeds::new(&outbox, &notifications),
             outbox,
+            notifications,
             memory,
             start_permits: Semaphore::new(starts.min(Semaphore::MAX_PERMITS)),
             admission: Admission::new(
@@ -97,6 +128,7 @@ impl Connection {
             ),
             handles: Mutex::new(Handles::new(settings.open_files)),
             exchanges: Exchanges::new(settings.http_requests),
+            policy_requests: PolicyRequests::default(),
             long_polls: TaskTracker::new(),
             read_counter,
             pingable,
@@ -104,6 +136,7 @@ impl Connection {
             replaced: CancellationToken::new(),
             probe_failed: AtomicBool::new(false),
             probing: AtomicBool::new(false),
+            unauthorized: CancellationToken::new(),
             gives_way: CancellationToken::new(),
             sessions: Mutex::default(),
             opened: Instant::now(),
@@ -118,8 +151,20 @@ impl Connection {
         self.last_message.store(since_opened, Ordering::Relaxed);
     }
 
+    /// Whether it may list sessions and use them without attaching: all of them with the scope `admin`, a
+    /// principal its own. Other clients are not told apart.
+    pub(crate) fn lists_sessions(&self) -> bool {
+        self.principal.has(AccessScope::Admin) || self.peer.is_principal()
+    }
+
+    /// Whether a session is one of them.
+    pub(crate) fn is_listed(&self, session: &Session) -> bool {
+        let is_own = self.lists_sessions() && session.peer() == self.peer;
+        is_own || self.principal.has(AccessScope::Admin)
+    }
+
     /// Whether it may be closed when another connection needs its place: it is not initialized in time, or
-    /// it has no processes, requests or open files and has sent nothing for a while.
+    /// it has no processes, requests, open files or watches and has sent nothing for a while.
     pub(crate) fn is_idle(&self) -> bool {
         let sessions = self.sessions.lock();
         let last_message = Duration::from_millis(self.last_message.load(Ordering::Relaxed));
@@ -128,6 +173,7 @@ impl Connection {
             has_work: sessions.iter().any(Session::has_processes)
                 || self.admission.requests() > 0
                 || !self.handles.lock().is_empty()
+                || !self.watches.is_empty()
                 || !self.long_polls.is_empty()
                 || !self.exchanges.is_empty(),
             open_for: self.opened.elapsed(),
@@ -141,9 +187,12 @@ impl Connection {
     pub(crate) async fn start(
         &self,
         session: &Session,
-        start: Start,
+        mut start: Start,
     ) -> Result<Process, StartError> {
         let reservation = session.reserve(&start)?;
+        if let Err(error) = self.bound(&mut start).await {
+            return Err(reservation.fail(error));
+        }
         let _permit = self.start_permits.acquire().await;
         self.server.engine.start(session, reservation, start).await
     }
@@ -193,19 +242,16 @@ impl Activity {
 }
 
 impl Caller {
-    /// Returns the caller for the session that a request names. Only the server's owner may
-    /// name another session.
+    /// Returns the caller for the session that a request names, which must be listed for it.
     pub(crate) fn for_session(self, session: Option<&str>) -> Result<Caller, RpcError> {
         let Some(id) = session else {
             return Ok(self);
         };
-        if self.connection.peer != Peer::Owner {
-            return Err(RpcError::invalid_request(
-                "sessionId is for the owner of the server, over a unix socket",
-            )
-            .with_kind(ErrorKind::Forbidden));
+        if !self.connection.lists_sessions() {
+            return Err(RpcError::out_of_scope(AccessScope::Admin));
         }
-        match self.connection.server.engine.find_session(id) {
+        let found = self.connection.server.engine.find_session(id);
+        match found.filter(|session| self.connection.is_listed(session)) {
             Some(session) => Ok(Caller {
                 session,
                 cross_session: true,
@@ -251,6 +297,33 @@ impl Link for Connection {
     fn adopt(&self, session: &Session, epoch: Epoch, process: &Process) {
         let encoder = ExecEventEncoder::new(process);
         self.feeds.open((session, epoch), process, None, encoder);
+    }
+
+    fn network_decided(&self, process: &str, decision: &NetworkDecision) {
+        let params = NetworkPolicyDecision {
+            process_id: process.to_owned(),
+            decision: decision.clone(),
+        };
+        let mut message = Vec::new();
+        let encoded = encode_notification(&mut message, NETWORK_POLICY_DECISION, &params);
+        let is_sent = encoded.is_ok()
+            && message.len() <= policy_requests::MAX_BYTES
+            && self.outbox.try_send(OutgoingMessage::new(message));
+        if !is_sent {
+            tracing::debug!(process, "notification of a network decision dropped");
+        }
+    }
+
+    fn decide_network(
+        &self,
+        process: &str,
+        target: NetworkTarget,
+    ) -> Option<oneshot::Receiver<NetworkAnswer>> {
+        let params = NetworkPolicyRequestParams {
+            process_id: process.to_owned(),
+            request: target,
+        };
+        self.policy_requests.ask(&self.outbox, &params)
     }
 }
 

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use outpost_engine::{Event, Process, Seq, Session, Start, Terminated};
 use outpost_protocol::{
-    Empty, ErrorKind, OutputEncoder, PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ProcessExited,
-    ReadChunk, ReadParams, ReadResult, ResizeParams, RpcError, SandboxType, SignalParams,
-    StartParams, StartResult, TerminateParams, TerminateResult, WriteParams, WriteResult, base64,
+    Empty, ErrorKind, OutputEncoder, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, ProcessClosed,
+    ProcessExited, ReadChunk, ReadParams, ReadResult, ResizeParams, RpcError, SandboxParams,
+    SandboxType, SignalParams, StartParams, StartResult, TerminateParams, TerminateResult,
+    WriteParams, WriteResult, base64,
 };
-use outpost_rpc::{FrameBuffer, MemoryCharge, charged_bytes};
+use outpost_rpc::{MemoryCharge, charged_bytes};
 
-use super::feed::{EventEncoder, notify};
+use super::{feed::EventEncoder, notifier::Notifier};
 use crate::{
     connection::{Caller, Reply},
     convert::{self, MAX_NAME_BYTES},
@@ -41,11 +42,16 @@ async fn try_start(
     caller: &Caller,
     params: StartParams,
 ) -> Result<(Process, SandboxType), RpcError> {
+    let sandbox = params.sandbox.as_ref();
+    let asks_for_none = sandbox.is_some_and(SandboxParams::asks_for_none);
+    let allowed = caller.connection.check_unconfined(asks_for_none);
+    allowed.map_err(convert::not_permitted)?;
     let start = Start::from_params(params, &caller.connection.server.host.environment)
         .map_err(|invalid| RpcError::invalid_params(invalid.to_string()))?;
-    let sandbox_type = match start.sandbox {
-        Some(_) => SandboxType::LinuxSeccomp,
-        None => SandboxType::None,
+    let is_confined = start.sandbox.is_some() || caller.connection.confines_all();
+    let sandbox_type = match is_confined {
+        true => SandboxType::LinuxSeccomp,
+        false => SandboxType::None,
     };
     let started = caller.connection.start(&caller.session, start).await;
     let process = started.map_err(|error| convert::start_error(&error))?;
@@ -180,6 +186,8 @@ async fn respond(
         closed: page.closed,
         failure: None,
         sandbox_denied: page.exit.is_some_and(|exit| exit.sandbox_denied),
+        ended_by: page.exit.and_then(|exit| exit.ended_by),
+        usage: page.exit.and_then(|exit| exit.usage),
     };
     reply.send_large(result, expected, reservation);
 }
@@ -210,29 +218,29 @@ impl ExecEventEncoder {
 }
 
 impl EventEncoder for ExecEventEncoder {
-    fn encode(&mut self, frames: &mut FrameBuffer, event: &Event) {
+    fn encode(&mut self, notifier: &mut Notifier<'_>, event: &Event) {
         match event {
             Event::Output(chunk) => {
                 let len = self
                     .encoder
                     .encoded_len(chunk.seq.0, chunk.stream, chunk.bytes.len());
-                let out = frames.begin(len);
-                self.encoder
-                    .encode(out, chunk.seq.0, chunk.stream, &chunk.bytes);
-                frames.finish();
+                notifier.encode(PROCESS_OUTPUT, len, |out| {
+                    self.encoder
+                        .encode(out, chunk.seq.0, chunk.stream, &chunk.bytes);
+                });
             }
-            Event::Exited { seq, exit } => notify(
-                frames,
+            Event::Exited { seq, exit } => notifier.notify(
                 PROCESS_EXITED,
                 &ProcessExited {
                     process_id: self.process.id().to_owned(),
                     seq: seq.0,
                     exit_code: exit.code,
                     sandbox_denied: Some(exit.sandbox_denied),
+                    ended_by: exit.ended_by,
+                    usage: exit.usage,
                 },
             ),
-            Event::Closed { seq, .. } => notify(
-                frames,
+            Event::Closed { seq, .. } => notifier.notify(
                 PROCESS_CLOSED,
                 &ProcessClosed {
                     process_id: self.process.id().to_owned(),

@@ -10,10 +10,10 @@ use std::{
 };
 
 use outpost_engine::{Delivery, Epoch, Event, EventListener, Process, Seq, Session};
-use outpost_protocol::encode_notification;
 use outpost_rpc::{Feed, FrameBuffer, More, Outbox};
 use parking_lot::Mutex;
-use serde::Serialize;
+
+use super::notifier::{Notifier, SharedNotificationOptions};
 
 /// Encodes the events of one process for its client.
 pub(crate) trait EventEncoder: Send + 'static {
@@ -30,7 +30,7 @@ pub(crate) trait EventEncoder: Send + 'static {
     }
 
     /// Appends the messages for an event.
-    fn encode(&mut self, frames: &mut FrameBuffer, event: &Event);
+    fn encode(&mut self, notifier: &mut Notifier<'_>, event: &Event);
 }
 
 /// The feeds of a connection, by process. A feed lives until the end of its process is written
@@ -38,13 +38,15 @@ pub(crate) trait EventEncoder: Send + 'static {
 /// weak reference, and the outbox a strong one only while the feed waits for its turn.
 pub(crate) struct Feeds {
     outbox: Outbox,
+    notifications: SharedNotificationOptions,
     open: Mutex<HashMap<usize, Arc<dyn Feed>>>,
 }
 
 impl Feeds {
-    pub(crate) fn new(outbox: &Outbox) -> Arc<Self> {
+    pub(crate) fn new(outbox: &Outbox, notifications: &SharedNotificationOptions) -> Arc<Self> {
         Arc::new(Feeds {
             outbox: outbox.clone(),
+            notifications: Arc::clone(notifications),
             open: Mutex::default(),
         })
     }
@@ -76,6 +78,7 @@ impl Feeds {
                 epoch,
                 delivery: session.delivery(),
                 outbox: self.outbox.clone(),
+                notifications: Arc::clone(&self.notifications),
                 feeds: Arc::downgrade(self),
                 consumes_inline: AtomicBool::new(encoder.consumes_inline()),
                 position: Mutex::new(Position {
@@ -105,6 +108,7 @@ struct PushFeed<T> {
     epoch: Epoch,
     delivery: Delivery,
     outbox: Outbox,
+    notifications: SharedNotificationOptions,
     feeds: Weak<Feeds>,
     position: Mutex<Position<T>>,
     /// Output may be consumed when it happens. Never reset.
@@ -155,15 +159,6 @@ impl<T: EventEncoder> PushFeed<T> {
     }
 }
 
-/// Appends a notification.
-pub(crate) fn notify<T: Serialize>(frames: &mut FrameBuffer, method: &str, params: &T) {
-    let mut message = Vec::new();
-    match encode_notification(&mut message, method, params) {
-        Ok(()) => frames.message(&message),
-        Err(error) => tracing::error!(%error, method, "encoding a notification failed"),
-    }
-}
-
 impl<T: EventEncoder> EventListener for PushFeed<T> {
     fn events_available(&self) {
         if !self.consumes_inline.load(Ordering::Acquire) || self.consume() {
@@ -185,9 +180,10 @@ impl<T: EventEncoder> Feed for PushFeed<T> {
             .process
             .events_after(position.cursor, budget, &mut events);
         position.next_needs_encoding = false;
+        let mut notifier = Notifier::new(frames, &self.notifications);
         for event in &events {
             if !position.encoder.consume(event) {
-                position.encoder.encode(frames, event);
+                position.encoder.encode(&mut notifier, event);
             }
             position.cursor = event.seq();
             position.closed |= matches!(event, Event::Closed { .. });

@@ -7,13 +7,13 @@ use std::{
 
 use outpost_engine::{Epoch, Link, ResumeOptions, Session, SessionOptions, Ttl};
 use outpost_protocol::{
-    ErrorKind, InitializeParams, InitializeResult, Override, PROTOCOL_VERSION, RpcError,
+    AccessScope, InitializeParams, InitializeResult, Override, PROTOCOL_VERSION, RpcError,
     ServerCapabilities, ServerInfo, SessionCloseResult, SessionEntry, SessionLeaseParams,
     SessionLeaseResult, SessionListResult,
 };
 
 use crate::{
-    Peer, Settings,
+    Settings,
     connection::{Caller, Connection},
     convert,
     host::VERSION,
@@ -39,6 +39,7 @@ pub(crate) fn initialize(
     let (session, epoch) = match &params.resume_session_id {
         Some(id) => {
             let resume = ResumeOptions {
+                peer: connection.peer,
                 takeover: params.takeover,
                 delivery,
                 ttl,
@@ -53,6 +54,7 @@ pub(crate) fn initialize(
                 ttl: ttl.unwrap_or(Ttl::For(server.settings.session_ttl)),
                 label: params.session_label.clone(),
                 delivery: delivery.unwrap_or_default(),
+                max_sessions: connection.principal.settings.limits.sessions,
             };
             let opened = engine.open_session(options, link);
             opened.ok_or_else(RpcError::overloaded)?
@@ -83,9 +85,11 @@ pub(crate) fn initialize(
             takeover: true,
             terminate_tree: true,
             fs_write_stream: true,
+            fs_watch: true,
+            limits: true,
             strict: true,
             // A capability is announced only where it works.
-            session_list: connection.peer == Peer::Owner,
+            session_list: connection.lists_sessions(),
             ..ServerCapabilities::default()
         },
     };
@@ -136,20 +140,24 @@ pub(crate) async fn close(caller: Caller) -> Result<SessionCloseResult, RpcError
     Ok(SessionCloseResult { still_alive })
 }
 
-/// Lists all sessions of the server. For the owner only, because session ids are
-/// credentials.
+/// Lists the sessions that the caller may use. Others are left out, because session ids are credentials.
 pub(crate) fn list(connection: &Connection) -> Result<SessionListResult, RpcError> {
-    if connection.peer != Peer::Owner {
-        return Err(RpcError::invalid_request(
-            "session/list is for the server's owner; connect over a unix socket as the same user",
-        )
-        .with_kind(ErrorKind::Forbidden));
+    if !connection.lists_sessions() {
+        return Err(RpcError::out_of_scope(AccessScope::Admin));
     }
     let engine = &connection.server.engine;
     let (sessions, now) = (engine.list_sessions(), engine.now());
+    let listed = sessions.iter();
+    let listed = listed.filter(|session| connection.is_listed(session));
+    let is_admin = connection.principal.has(AccessScope::Admin);
     Ok(SessionListResult {
-        sessions: sessions.iter().map(|session| entry(session, now)).collect(),
-        ended_at_start: engine.ended_at_start().to_vec(),
+        sessions: listed.map(|session| entry(session, now)).collect(),
+        // They belonged to any principal of the server before.
+        ended_at_start: if is_admin {
+            engine.ended_at_start().to_vec()
+        } else {
+            Vec::new()
+        },
     })
 }
 

@@ -12,6 +12,8 @@ use std::{
 pub enum Listen {
     /// WebSocket over TCP; port 0 picks a free port.
     WebSocket(SocketAddr),
+    /// WebSocket over TLS; port 0 picks a free port.
+    SecureWebSocket(SocketAddr),
     /// Lines on standard input and output.
     Stdio,
     /// WebSocket over a unix socket.
@@ -22,9 +24,9 @@ pub enum Listen {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseListenError {
     /// Unknown form.
-    #[error("expected ws://IP:PORT, unix:///absolute/path or stdio://")]
+    #[error("expected ws://IP:PORT, wss://IP:PORT, unix:///absolute/path or stdio://")]
     Form,
-    /// No IP address and port after `ws://`.
+    /// No IP address and port after `ws://` or `wss://`.
     #[error("expected an IP address and a port, as in ws://127.0.0.1:0")]
     Address,
     /// A relative path after `unix://`.
@@ -47,25 +49,31 @@ impl FromStr for Listen {
                 Err(ParseListenError::RelativePath)
             };
         }
-        let address = text.strip_prefix("ws://").ok_or(ParseListenError::Form)?;
-        let address = address.strip_suffix('/').unwrap_or(address);
-        if let Some(port) = address.strip_prefix("localhost:") {
-            let port = port.parse().map_err(|_| ParseListenError::Address)?;
-            return Ok(Listen::WebSocket(
-                (IpAddr::V4(Ipv4Addr::LOCALHOST), port).into(),
-            ));
+        if let Some(address) = text.strip_prefix("wss://") {
+            return Ok(Listen::SecureWebSocket(parse_address(address)?));
         }
-        address
-            .parse()
-            .map(Listen::WebSocket)
-            .map_err(|_| ParseListenError::Address)
+        let address = text.strip_prefix("ws://").ok_or(ParseListenError::Form)?;
+        Ok(Listen::WebSocket(parse_address(address)?))
     }
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, ParseListenError> {
+    let text = text.strip_suffix('/').unwrap_or(text);
+    let parsed = match text.strip_prefix("localhost:") {
+        Some(port) => port
+            .parse()
+            .map(|port| (IpAddr::V4(Ipv4Addr::LOCALHOST), port).into())
+            .ok(),
+        None => text.parse().ok(),
+    };
+    parsed.ok_or(ParseListenError::Address)
 }
 
 impl fmt::Display for Listen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Listen::WebSocket(address) => write!(f, "ws://{address}"),
+            Listen::SecureWebSocket(address) => write!(f, "wss://{address}"),
             Listen::Stdio => f.write_str("stdio://"),
             Listen::Unix(path) => write!(f, "unix://{}", path.display()),
         }
@@ -77,11 +85,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_forms_parse_and_print() {
+    fn four_forms_parse_and_print() {
         for (text, shown) in [
             ("ws://127.0.0.1:0", "ws://127.0.0.1:0"),
             ("ws://[::1]:80/", "ws://[::1]:80"),
             ("ws://localhost:7", "ws://127.0.0.1:7"),
+            ("wss://0.0.0.0:7443", "wss://0.0.0.0:7443"),
             ("stdio", "stdio://"),
             ("stdio://", "stdio://"),
             ("unix:///run/x.sock", "unix:///run/x.sock"),
@@ -94,6 +103,7 @@ mod tests {
             "ws://127.0.0.1",
             "ws://example.org:1",
             "unix://x",
+            "wss://example.org:1",
         ] {
             assert!(text.parse::<Listen>().is_err(), "{text}");
         }

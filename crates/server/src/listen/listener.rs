@@ -8,8 +8,8 @@ use tokio::{
     time::MissedTickBehavior,
 };
 
-use super::{Listen, unix_socket::UnixSocket};
-use crate::{Peer, Server, http, server::ServerState};
+use super::{Listen, Tls, unix_socket::UnixSocket};
+use crate::{Server, Settings, auth::Client, http, server::ServerState};
 
 /// Delay after a failed accept. Without descriptors or memory the next accept would fail at
 /// once, in a busy loop.
@@ -20,18 +20,29 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 pub enum ListenError {
     /// The address is reachable from the network, where anyone could run programs.
     #[error(
-        "refusing to listen on {0}: it is not a loopback address, and this version has no authentication; \
-         use ws://127.0.0.1:PORT or unix:///path, and reach it from elsewhere through ssh"
+        "refusing to listen on {0} without authentication; add --ws-auth, --tokens-file or \
+         --tls-client-ca, or listen on a loopback address or a unix socket"
     )]
-    NotLoopback(SocketAddr),
+    NoAuthentication(SocketAddr),
+    /// The address is reachable from the network, where tokens and output could be read.
+    #[error(
+        "refusing to listen on {0} without TLS; use wss:// with --tls-cert and --tls-key or with \
+         --tls-self-signed, or --plaintext-behind-proxy if a proxy adds TLS"
+    )]
+    NoTls(SocketAddr),
+    /// A `wss://` address without a certificate.
+    #[error(
+        "cannot listen on wss://{0} without a certificate; add --tls-cert and --tls-key, or --tls-self-signed"
+    )]
+    NoCertificate(SocketAddr),
     /// The port is in use.
-    #[error("cannot listen on ws://{0}: the port is in use; choose another one, or 0 for any")]
-    PortInUse(SocketAddr),
+    #[error("cannot listen on {0}: the port is in use; choose another one, or 0 for any")]
+    PortInUse(Listen),
     /// The OS rejected the address.
-    #[error("cannot listen on ws://{address}: {os}")]
+    #[error("cannot listen on {address}: {os}")]
     Tcp {
         /// The requested address.
-        address: SocketAddr,
+        address: Listen,
         /// The OS error.
         os: io::Error,
     },
@@ -57,15 +68,35 @@ pub struct Listener {
 }
 
 enum Endpoint {
-    Tcp(TcpListener, SocketAddr),
+    Tcp(TcpListener, SocketAddr, Option<Arc<Tls>>),
     Unix(UnixSocket),
 }
 
 impl Listener {
     /// Binds a socket. Returns `None` for standard input and output.
-    pub fn bind(listen: &Listen) -> Result<Option<Listener>, ListenError> {
+    pub fn bind(listen: &Listen, settings: &Settings) -> Result<Option<Listener>, ListenError> {
         let endpoint = match listen {
-            Listen::WebSocket(address) => bind_tcp(*address)?,
+            Listen::WebSocket(address) => {
+                if !address.ip().is_loopback() {
+                    if !settings.auth.settings().needs_token() {
+                        return Err(ListenError::NoAuthentication(*address));
+                    }
+                    if !settings.plaintext_behind_proxy {
+                        return Err(ListenError::NoTls(*address));
+                    }
+                }
+                bind_tcp(*address, None)?
+            }
+            Listen::SecureWebSocket(address) => {
+                let tls = settings.tls.clone();
+                let tls = tls.ok_or(ListenError::NoCertificate(*address))?;
+                let authenticates =
+                    settings.auth.settings().needs_token() || tls.verifies_clients();
+                if !address.ip().is_loopback() && !authenticates {
+                    return Err(ListenError::NoAuthentication(*address));
+                }
+                bind_tcp(*address, Some(tls))?
+            }
             Listen::Unix(path) => Endpoint::Unix(UnixSocket::bind(path)?),
             Listen::Stdio => return Ok(None),
         };
@@ -76,7 +107,8 @@ impl Listener {
     #[must_use]
     pub fn url(&self) -> String {
         match &self.endpoint {
-            Endpoint::Tcp(_, address) => format!("ws://{address}"),
+            Endpoint::Tcp(_, address, None) => format!("ws://{address}"),
+            Endpoint::Tcp(_, address, Some(_)) => format!("wss://{address}"),
             Endpoint::Unix(socket) => format!("unix://{}", socket.path().display()),
         }
     }
@@ -126,13 +158,22 @@ impl Listener {
 
     async fn accept(&self, server: &Arc<ServerState>) -> io::Result<()> {
         match &self.endpoint {
-            Endpoint::Tcp(listener, _) => {
+            Endpoint::Tcp(listener, _, tls) => {
                 let (stream, from) = listener.accept().await?;
                 tune(&stream, server.settings.unsent_bytes);
-                http::accept(server, stream, Peer::from_address(from.ip()));
+                let client = Client::Tcp {
+                    client: from,
+                    server: stream.local_addr()?,
+                    encrypted: tls.is_some(),
+                    certificate: None,
+                };
+                match tls {
+                    None => http::accept(server, stream, client),
+                    Some(tls) => http::accept_tls(server, tls.acceptor(), stream, client),
+                }
             }
             Endpoint::Unix(socket) => match socket.accept().await? {
-                Some(stream) => http::accept(server, stream, Peer::Owner),
+                Some(stream) => http::accept(server, stream, Client::Owner),
                 None => tracing::warn!("connection rejected: peer is another user"),
             },
         }
@@ -140,18 +181,26 @@ impl Listener {
     }
 }
 
-fn bind_tcp(address: SocketAddr) -> Result<Endpoint, ListenError> {
-    if !address.ip().is_loopback() {
-        return Err(ListenError::NotLoopback(address));
-    }
+fn bind_tcp(address: SocketAddr, tls: Option<Arc<Tls>>) -> Result<Endpoint, ListenError> {
+    let is_secure = tls.is_some();
     let bound = std::net::TcpListener::bind(address).and_then(|listener| {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        Ok(Endpoint::Tcp(TcpListener::from_std(listener)?, address))
+        Ok(Endpoint::Tcp(
+            TcpListener::from_std(listener)?,
+            address,
+            tls,
+        ))
     });
-    bound.map_err(|os| match os.kind() {
-        io::ErrorKind::AddrInUse => ListenError::PortInUse(address),
-        _ => ListenError::Tcp { address, os },
+    bound.map_err(|os| {
+        let address = match is_secure {
+            true => Listen::SecureWebSocket(address),
+            false => Listen::WebSocket(address),
+        };
+        match os.kind() {
+            io::ErrorKind::AddrInUse => ListenError::PortInUse(address),
+            _ => ListenError::Tcp { address, os },
+        }
     })
 }
 

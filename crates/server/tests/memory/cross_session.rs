@@ -53,10 +53,9 @@ async fn session_id_is_for_the_owner_only() {
     for method in METHODS {
         // Not even its own session: the peer is not verified.
         let rejected = client.call(method, params(&session)).await;
-        assert_eq!(rejected["error"]["code"], -32600, "{method}");
+        assert_eq!(rejected["error"]["code"], -32011, "{method}");
         assert_eq!(
-            rejected["error"]["message"],
-            "sessionId is for the owner of the server, over a unix socket",
+            rejected["error"]["message"], "not permitted: admin is required",
             "{method}"
         );
     }

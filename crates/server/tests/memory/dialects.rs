@@ -171,10 +171,12 @@ async fn output_is_drained_for_two_seconds_after_the_exit() {
     advance(Duration::from_secs(2) - STEP).await;
     assert_eq!(exit_code_so_far(&mut peer).await, None);
     advance(2 * STEP).await;
-    let exited = peer.message().await;
+    let mut exited = peer.message().await;
+    assert!(exited["params"]["usage"].take().is_object());
     let expected = json!({
         "processHandle": "p", "exitCode": 0, "stdout": "early\n", "stdoutCapReached": false,
         "stderr": "", "stderrCapReached": false, "outputDrainTimedOut": true,
+        "endedBy": "exit", "usage": null,
     });
     assert_eq!(exited["params"], expected);
 }
@@ -188,23 +190,26 @@ async fn buffered_output_is_bounded_whatever_the_cap() {
     };
     let mut peer = client(settings).await;
     // Each stream gets at least half of the budget, counted in bytes of JSON text.
-    for (cap, script, stdout, stderr) in [
+    for (cap, script, expected) in [
         (
             json!({"disableOutputCap": true}),
             "printf 0123456789; printf 01234 >&2",
-            "01234",
-            "01234",
+            json!({"exitCode": 3, "stdout": "01234", "stderr": "01234", "stdoutCapReached": true}),
         ),
         (
             json!({"outputBytesCap": 1000}),
             "printf '012\\n456'; printf '\\001\\n' >&2",
-            "012\n",
-            "",
+            json!({
+                "exitCode": 3,
+                "stdout": "012\n",
+                "stderr": "",
+                "stdoutCapReached": true,
+                "stderrCapReached": true,
+            }),
         ),
     ] {
         let script = format!("{script}; exit 3");
         let response = peer.call("command/exec", command(&script, cap)).await;
-        let expected = json!({"exitCode": 3, "stdout": stdout, "stderr": stderr});
         assert_eq!(response["result"], expected);
     }
     let uncapped = json!({"outputBytesCap": null});

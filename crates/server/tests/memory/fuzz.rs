@@ -20,7 +20,7 @@ enum TestMessage {
 }
 
 /// Starts are listed more than once, so that processes run in most cases.
-const METHODS: [&str; 35] = [
+const METHODS: [&str; 38] = [
     "initialize",
     "initialized",
     "process/start",
@@ -56,6 +56,9 @@ const METHODS: [&str; 35] = [
     "fs/getMetadata",
     "fs/canonicalize",
     "fs/commit",
+    "fs/watch",
+    "fs/unwatch",
+    "fs/watchMissing",
     "no/such",
 ];
 

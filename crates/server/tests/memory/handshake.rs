@@ -75,7 +75,7 @@ async fn large_message_is_accepted_only_after_initialize() {
     let large = json!({"id": 1, "method": "environment/status", "params": {"pad": pad}});
     peer.send(&large).await;
     let skipped = peer.message().await;
-    assert_eq!(skipped["id"], -1, "{skipped}");
+    assert_eq!(skipped["id"], 1, "{skipped}");
     let message = skipped["error"]["message"].as_str().unwrap_or_default();
     assert!(
         message.ends_with("message before initialize is larger than 65536 bytes"),

@@ -163,7 +163,7 @@ async fn session_list_is_for_the_owner_only() {
     let mut unverified = Peer::connect(&server);
     let session = unverified.initialize(json!({"sessionLabel": "mine"})).await;
     let rejected = unverified.call("session/list", json!({})).await;
-    assert_eq!(rejected["error"]["code"], -32600);
+    assert_eq!(rejected["error"]["code"], -32011);
     let mut owner = Peer::connect_as(&server, PeerKind::Owner);
     owner.initialize(json!({})).await;
     let list = owner.call("session/list", json!({})).await;

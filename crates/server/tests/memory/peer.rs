@@ -3,10 +3,10 @@
 use std::{io, pin::pin, time::Duration};
 
 use outpost_engine::{Engine, Limits, Spawner, SpawnerOptions, sandbox::policy::BuiltIn};
-use outpost_rpc::{FrameBuffer, Framing, Inbound, Received, Role};
+use outpost_rpc::{FrameBuffer, Framing, Inbound, ReadHalf, Received, Role, WriteHalf};
 use outpost_server::{Host, Peer as PeerKind, Server, Settings};
 use serde_json::{Value, json};
-use tokio::io::{AsyncWriteExt, DuplexStream, WriteHalf, duplex, split};
+use tokio::io::{AsyncWriteExt, duplex, split};
 
 /// Longer than any timeout under test.
 const RECEIVE_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -27,7 +27,7 @@ pub(crate) fn server_with(mut settings: Settings, limits: Limits) -> Server {
 /// A client that sends frames and does not response pings.
 pub(crate) struct Peer {
     inbound: Inbound,
-    outgoing: WriteHalf<DuplexStream>,
+    outgoing: WriteHalf,
     frames: FrameBuffer,
     next_id: i64,
 }
@@ -46,10 +46,15 @@ impl Peer {
                 .serve_websocket(Box::new(read), Box::new(write), kind)
                 .await;
         });
-        let (read, outgoing) = split(ours);
+        let (read, write) = split(ours);
+        Peer::over(Box::new(read), Box::new(write))
+    }
+
+    /// A client on an open WebSocket.
+    pub(crate) fn over(read: ReadHalf, outgoing: WriteHalf) -> Peer {
         let framing = Framing::WebSocket(Role::Client);
         Peer {
-            inbound: Inbound::new(Box::new(read), framing, 1 << 20, None),
+            inbound: Inbound::new(read, framing, 1 << 20, None),
             outgoing,
             frames: FrameBuffer::new(framing),
             next_id: 0,
@@ -117,9 +122,12 @@ impl Peer {
         }
     }
 
-    /// Calls a method and returns the whole response.
-    pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
+    /// Calls a method and returns the whole response. A client has a name if `initialize` gives none.
+    pub(crate) async fn call(&mut self, method: &str, mut params: Value) -> Value {
         self.next_id += 1;
+        if method == "initialize" && params.get("clientInfo").is_none() {
+            params["clientName"] = "t".into();
+        }
         self.call_with_id(json!(self.next_id), method, params).await
     }
 

@@ -48,8 +48,14 @@ impl Client {
         tag: TestTag,
         sink: Option<EventSink>,
     ) -> Outcome<Self> {
-        let (writer, reader) = wire::websocket(url).await?;
+        let (writer, reader) = wire::websocket(url, None).await?;
         Ok(Self::over(writer, reader, tag, sink))
+    }
+
+    /// Connects a WebSocket with a bearer token.
+    pub(crate) async fn with_token(url: &str, tag: TestTag, token: &str) -> Outcome<Self> {
+        let (writer, reader) = wire::websocket(url, Some(token)).await?;
+        Ok(Self::over(writer, reader, tag, None))
     }
 
     /// Uses lines on a pair of pipes.

@@ -8,6 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _,
 use tokio::net::unix::pipe;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
@@ -35,8 +36,8 @@ pub(super) enum Reader {
     Lines(BufReader<pipe::Receiver>),
 }
 
-/// Opens a WebSocket at `ws://ADDRESS` or `unix://PATH`.
-pub(super) async fn websocket(url: &str) -> Outcome<(Writer, Reader)> {
+/// Opens a WebSocket at `ws://ADDRESS` or `unix://PATH`, with a bearer token if there is one.
+pub(super) async fn websocket(url: &str, token: Option<&str>) -> Outcome<(Writer, Reader)> {
     let socket: Box<dyn Socket> = if let Some(path) = url.strip_prefix("unix://") {
         Box::new(UnixStream::connect(path).await?)
     } else {
@@ -48,7 +49,12 @@ pub(super) async fn websocket(url: &str) -> Outcome<(Writer, Reader)> {
     let config = WebSocketConfig::default()
         .max_message_size(None)
         .max_frame_size(None);
-    let opened = client_async_with_config("ws://localhost/", socket, Some(config)).await;
+    let mut request = "ws://localhost/".into_client_request()?;
+    if let Some(token) = token {
+        let value = format!("Bearer {token}").parse()?;
+        request.headers_mut().insert("authorization", value);
+    }
+    let opened = client_async_with_config(request, socket, Some(config)).await;
     let (write, read) = opened?.0.split();
     Ok((Writer::WebSocket(write), Reader::WebSocket(read)))
 }

@@ -53,6 +53,12 @@ pub enum Confinement {
 crate::tagged_enum!(Confinement, "type");
 
 impl SandboxParams {
+    /// Whether this executor is not to confine the process.
+    #[must_use]
+    pub fn asks_for_none(&self) -> bool {
+        !matches!(self.permissions, Confinement::Managed { .. })
+    }
+
     /// The policy to enforce on a process that starts in `cwd`. Returns `None` if this executor is
     /// not to confine it.
     #[must_use]

@@ -124,19 +124,25 @@ pub(super) fn run_bare() -> Result<Duration> {
     Ok(begun.elapsed())
 }
 
-/// Runs a command on a server.
+/// Runs a short command on a server.
 pub(super) fn run_served(client: &mut Client, sandbox: Option<&Value>) -> Result<Duration> {
-    let (_, name) = client.start(Start {
+    let start = Start {
         argv: &[COMMAND],
         sandbox,
         ..Start::default()
-    })?;
+    };
+    run_start(client, start)
+}
+
+/// Runs a command on a server, which must succeed.
+pub(super) fn run_start(client: &mut Client, start: Start<'_>) -> Result<Duration> {
+    let (_, name) = client.start(start)?;
     // Encoding the request is not measured.
     let begun = Instant::now();
     loop {
         match client.next()? {
             Message::Exited { process, code } if process == name => {
-                ensure!(code == 0, "{COMMAND} ended with {code}");
+                ensure!(code == 0, "{:?} ended with {code}", start.argv);
             }
             Message::Closed { process } if process == name => return Ok(begun.elapsed()),
             _ => {}

@@ -106,7 +106,12 @@ fn timed(
 }
 
 /// Starts a program that writes `bytes` and reads until it has closed. Lines come from a PTY.
-fn served(client: &mut Client, argv: &[&str], pattern: Pattern, bytes: usize) -> Result<[f64; 1]> {
+pub(super) fn served(
+    client: &mut Client,
+    argv: &[&str],
+    pattern: Pattern,
+    bytes: usize,
+) -> Result<[f64; 1]> {
     let mut buffer = Vec::new();
     timed(pattern, bytes, |check| {
         let (_, name) = client.start(Start {

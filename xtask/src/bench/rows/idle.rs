@@ -162,8 +162,13 @@ fn start_idle(client: &mut Client, count: usize) -> Result<Vec<String>> {
 /// Measures resident memory in bytes, after a delay.
 fn memory_when_idle(pid: i32) -> Result<f64> {
     thread::sleep(SETTLE);
+    memory(pid, "VmRSS")
+}
+
+/// Reads a field of `/proc/PID/status`, in bytes.
+pub(super) fn memory(pid: i32, field: &'static str) -> Result<f64> {
     let status = machine::read(&format!("/proc/{pid}/status"))?;
-    let memory = machine::field(&status, ':', "VmRSS").context("no VmRSS")?;
+    let memory = machine::field(&status, ':', field).context(field)?;
     let kib: f64 = memory.trim_end_matches(" kB").parse()?;
     Ok(kib * KIB)
 }

@@ -1,16 +1,22 @@
 //! The rows of the table.
 //!
 //! - [`commands`]: short commands
+//! - [`login_shells`]: commands of login shells
 //! - [`floods`]: large amounts of output
 //! - [`latency`]: keystrokes, requests and reconnects
 //! - [`idle`]: idle servers, processes and connections
+//! - [`hostile`]: memory under attack
 //! - [`files`]: copied files, and the size of the binary
+//! - [`trust`]: the cost of TLS and of authentication
 
 mod commands;
 mod files;
 mod floods;
+mod hostile;
 mod idle;
 mod latency;
+mod login_shells;
+mod trust;
 
 use anyhow::Result;
 
@@ -23,6 +29,7 @@ pub(super) fn measure(row: RowName, bench: &Bench) -> Result<Vec<Measurement>> {
     match row {
         RowName::OneShot => commands::one_shot(bench),
         RowName::Confined => commands::confined(bench),
+        RowName::Login => login_shells::login(bench),
         RowName::Many => commands::many(bench),
         RowName::Flood => floods::flood(bench),
         RowName::Embedded => floods::embedded(bench),
@@ -32,7 +39,10 @@ pub(super) fn measure(row: RowName, bench: &Bench) -> Result<Vec<Measurement>> {
         RowName::LongPoll => latency::long_poll(bench),
         RowName::Reconnect => latency::reconnect(bench),
         RowName::Idle => idle::idle(bench),
+        RowName::Hostile => hostile::hostile(bench),
         RowName::Copy => files::copy(bench),
+        RowName::Tls => trust::tls(bench),
+        RowName::Authentication => trust::authentication(bench),
         RowName::Size => files::size(bench),
         RowName::Growth => idle::growth(bench),
     }

@@ -6,19 +6,22 @@ use outpost_client::{ConnectionState, Executor, Pending, RemoteExecutor, RemoteO
 use outpost_mcp::ExecutorProvider;
 use tokio::sync::Mutex;
 
-use crate::target::{Leftovers, disconnect, reach};
+use crate::{
+    endpoint::Endpoint,
+    target::{Leftovers, disconnect},
+};
 
 /// Connects at the first use, and again after the connection has failed for good.
 pub(super) struct LazyRemote {
-    on: String,
+    server: Endpoint,
     client_name: &'static str,
     remote: Mutex<Option<Arc<RemoteExecutor>>>,
 }
 
 impl LazyRemote {
-    pub(super) fn new(on: String, client_name: &'static str) -> Self {
+    pub(super) fn new(server: Endpoint, client_name: &'static str) -> Self {
         LazyRemote {
-            on,
+            server,
             client_name,
             remote: Mutex::new(None),
         }
@@ -44,7 +47,7 @@ impl ExecutorProvider for LazyRemote {
                 Some(remote) => remote,
                 None => {
                     let options = RemoteOptions::default().client_name(self.client_name);
-                    Arc::new(reach(&self.on, options).await?)
+                    Arc::new(self.server.connect(options).await?)
                 }
             };
             *known = Some(Arc::clone(&remote));

@@ -17,10 +17,11 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::stderr::StderrWriter;
+use super::stderr::{StderrWriter, enlarge_pipe};
 use crate::{
     args::{OnOrLaunch, Variable, env_args, text, variable},
     console::{Signals, StdinForwarder},
+    endpoint::{Endpoint, cwd_on},
     exit,
     render::visible::visible_json,
     target::{self, Leftovers, Target},
@@ -68,9 +69,10 @@ pub(crate) struct Proxy {
 /// Runs the server, and forwards stdin, stdout and stderr.
 pub(super) async fn proxy(args: &Proxy) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let start = start(args)?;
-    let on = args.on.on.as_deref();
-    let opening = Target::open(on, "outpost mcp proxy", || {
+    let server = args.on.explicit_endpoint()?;
+    let server = server.as_ref();
+    let start = start(args, server)?;
+    let opening = Target::open(server, "outpost mcp proxy", || {
         target::local(None, Level::default())
     });
     let target = match signals.unless_ended(opening).await {
@@ -90,6 +92,7 @@ pub(super) async fn proxy(args: &Proxy) -> anyhow::Result<ExitCode> {
     let closing = target.close(Leftovers::Processes);
     let _ = signals.unless_ended(closing).await;
     let (code, message) = exit_status(end);
+    enlarge_pipe();
     stderr_writer
         .finish(message.as_deref(), DRAIN_TIMEOUT)
         .await;
@@ -114,8 +117,8 @@ fn exit_status(end: ProxyEnd) -> (ExitCode, Option<String>) {
 }
 
 /// A remote server gets only the given variables; a local one inherits the environment.
-fn start(args: &Proxy) -> anyhow::Result<Start> {
-    let env = env_args(&args.env, args.on.on.is_none())?;
+fn start(args: &Proxy, server: Option<&Endpoint>) -> anyhow::Result<Start> {
+    let env = env_args(&args.env, server.is_none())?;
     let command = Command {
         program: args.command[0].clone(),
         args: args.command[1..].to_vec(),
@@ -124,10 +127,10 @@ fn start(args: &Proxy) -> anyhow::Result<Start> {
             .map(|(n, value)| (n, value.into()))
             .collect(),
         env_vars: Vec::new(),
-        cwd: args.cwd.as_ref().map(PathBuf::from),
+        cwd: cwd_on(server, args.cwd.as_deref()).map(PathBuf::from),
     };
     let start = command.start(|name| std::env::var_os(name))?;
-    if args.on.on.is_some() {
+    if server.is_some() {
         return Ok(start);
     }
     let all = EnvPolicy {

@@ -17,6 +17,7 @@ use crate::{
     cmd::sandbox,
     config,
     console::Signals,
+    endpoint::{Endpoint, cwd_on},
     exit, target,
 };
 
@@ -55,10 +56,11 @@ pub(crate) struct Serve {
 /// Serves tools on stdio until the end of stdin or a signal.
 pub(super) async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
+    let on = args.on.explicit_endpoint()?;
     let (confinement, level) = confinement(args)?;
-    let (provider, close): (Arc<dyn ExecutorProvider>, Closing) = match &args.on.on {
-        Some(on) => {
-            let remote = Arc::new(LazyRemote::new(on.clone(), "outpost mcp serve"));
+    let (provider, close): (Arc<dyn ExecutorProvider>, Closing) = match on.clone() {
+        Some(server) => {
+            let remote = Arc::new(LazyRemote::new(server, "outpost mcp serve"));
             let provider = Arc::clone(&remote);
             (provider, Box::pin(async move { remote.close().await }))
         }
@@ -70,9 +72,9 @@ pub(super) async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
         }
     };
     let setup = ToolServerConfig {
-        cwd: args.cwd.clone(),
+        cwd: cwd_on(on.as_ref(), args.cwd.as_deref()),
         env: env_args(&args.env, false)?,
-        name: args.on.on.as_deref().map(target::description),
+        name: on.as_ref().map(Endpoint::description),
         confinement,
         ..ToolServerConfig::default()
     };
@@ -83,8 +85,8 @@ pub(super) async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
                 Error::NoDirectory => " needs an absolute --cwd for the sandbox",
                 _ => "",
             };
-            let message = match &args.on.on {
-                Some(on) => format!("--on {}{needs}", target::description(on)),
+            let message = match &on {
+                Some(server) => format!("--on {}{needs}", server.description()),
                 None => "cannot start the local executor".to_owned(),
             };
             anyhow::Error::new(error).context(message)

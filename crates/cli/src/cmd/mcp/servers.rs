@@ -10,9 +10,10 @@ use outpost_mcp::{
 
 use super::lazy_remote::LazyRemote;
 use crate::{
-    args::OnOrLaunch,
+    args::{LOCAL, OnOrLaunch},
     config,
     console::Signals,
+    endpoint::Endpoint,
     exit,
     logging::{self, Log, LogFormat},
     target,
@@ -39,7 +40,7 @@ pub(crate) struct ServersOptions {
 /// The configured servers, and the executor for remote ones.
 pub(super) struct ConfiguredServers {
     pub(super) servers: BTreeMap<String, ServerConfig>,
-    on: Option<String>,
+    server: Option<Endpoint>,
     /// Flushes the log of `--verbose` when the command ends.
     _log: Option<Log>,
 }
@@ -50,17 +51,23 @@ impl ConfiguredServers {
         let verbose = args.verbose.then_some(VERBOSE);
         let log = verbose.map(|level| logging::start(level, LogFormat::Text, false));
         let config = config::load_config(args.config.clone())?;
-        let on = Some(config.mcp.on.clone()).filter(|on| !on.is_empty());
+        let hosts = config.hosts()?;
+        let on = match args.on.on.as_deref() {
+            None => Some(config.mcp.on.as_str()).filter(|on| !on.is_empty()),
+            on => on,
+        };
+        let on = on.filter(|on| *on != LOCAL);
+        let server = on.map(|on| Endpoint::of_host(on, &hosts, &args.on.access));
         Ok(ConfiguredServers {
             servers: config.mcp_servers()?,
-            on: args.on.on.clone().or(on),
+            server: server.transpose()?,
             _log: log.transpose()?,
         })
     }
 
     /// Returns whether a server is remote and no executor is configured, so that it can't start.
     pub(super) fn lacks_executor(&self, config: &ServerConfig) -> bool {
-        config.enabled && config.environment == Environment::Remote && self.on.is_none()
+        config.enabled && config.environment == Environment::Remote && self.server.is_none()
     }
 
     /// Starts the servers, runs `work`, and stops them. A signal ends it early.
@@ -71,8 +78,8 @@ impl ConfiguredServers {
         let mut signals = Signals::listen()?;
         let local: Arc<dyn Executor> = Arc::new(target::local(None, Level::default())?);
         let remote = self
-            .on
-            .map(|on| Arc::new(LazyRemote::new(on, "outpost mcp")));
+            .server
+            .map(|server| Arc::new(LazyRemote::new(server, "outpost mcp")));
         let executors = Executors {
             local: Arc::new(Arc::clone(&local)),
             remote: remote

@@ -12,10 +12,19 @@ use tokio::{
 
 use crate::render::{out::note_line, visible::VisibleStream};
 
-/// Maximum number of queued bytes.
-const MAX_QUEUED_BYTES: u32 = 1024 * 1024;
+/// Maximum number of queued bytes. With what the pipe holds already, they fit into [`LARGE_PIPE_BYTES`].
+const MAX_QUEUED_BYTES: u32 = 768 * 1024;
+/// Capacity of the pipe at the end, for a reader that comes later. An unprivileged user can't have more.
+const LARGE_PIPE_BYTES: usize = 1024 * 1024;
 /// Maximum number of queued chunks.
 const MAX_QUEUED_CHUNKS: usize = 1024;
+
+/// Enlarges the pipe to stderr, so that the queue and the count of dropped bytes fit into it although it is
+/// not read.
+pub(super) fn enlarge_pipe() {
+    // Fails if stderr isn't a pipe or the user's pipe limit is reached.
+    let _ = rustix::pipe::fcntl_setpipe_size(std::io::stderr(), LARGE_PIPE_BYTES);
+}
 
 /// Queues output for stderr. Output that exceeds the queue is dropped, so that messages never wait
 /// for a reader of stderr. The number of dropped bytes is written once there is space again.

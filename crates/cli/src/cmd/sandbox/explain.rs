@@ -7,7 +7,7 @@ use std::{
 
 use outpost_engine::sandbox::{
     Access, HostSupport, Level, Mounter, Network, Origin, PathState, Plan, Rule,
-    planning::ProcessDirectories,
+    Sandbox as HostSandbox, planning::ProcessDirectories,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use super::{Sandbox, policy::SandboxRequest};
 use crate::{
     cmd::hidden,
     render::{
-        out,
+        out::{self, note},
         screen::{Cell, Screen, Style},
         visible::visible,
     },
@@ -28,19 +28,10 @@ pub(super) fn explain(
     request: &SandboxRequest,
     level: Level,
 ) -> anyhow::Result<ExitCode> {
-    let tmpdir = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
-    let tmpdir = tmpdir.map(PathBuf::from);
-    let context = ProcessDirectories {
-        cwd: &request.cwd,
-        tmpdir: tmpdir.as_deref(),
-    };
     let host = hidden::sandbox(level, None);
     // First, because the plan protects the bubblewrap that is found.
     let support = host.preflight();
-    let plan = match &request.sandbox {
-        None => None,
-        Some(sandbox) => Some(host.plan(sandbox.policy(), &context)?),
-    };
+    let plan = plan(request, &host)?;
     let (layers, unenforceable) = match (&plan, support) {
         (None, _) => (Vec::new(), None),
         (Some(plan), Ok(support)) => (layers(plan, &support, level), None),
@@ -62,6 +53,45 @@ pub(super) fn explain(
         None => ExitCode::SUCCESS,
         Some(_) => ExitCode::FAILURE,
     })
+}
+
+/// Makes the plan; none for full access.
+fn plan(request: &SandboxRequest, host: &HostSandbox) -> anyhow::Result<Option<Plan>> {
+    let tmpdir = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
+    let tmpdir = tmpdir.map(PathBuf::from);
+    let context = ProcessDirectories {
+        cwd: &request.cwd,
+        tmpdir: tmpdir.as_deref(),
+    };
+    match &request.sandbox {
+        None => Ok(None),
+        Some(sandbox) => Ok(Some(host.plan(sandbox.policy(), &context)?)),
+    }
+}
+
+/// Says on stderr which of Outpost's own files the command can change, because Landlock cannot make
+/// exceptions: they decide how later commands are confined.
+pub(super) fn note_writable_own_files(request: &SandboxRequest) {
+    // If it can't be planned, the command does not start.
+    let Ok(Some(plan)) = plan(request, &hidden::sandbox(Level::Landlock, None)) else {
+        return;
+    };
+    for path in writable_own_files(&plan) {
+        note(&format!(
+            "the command can write {}, which decides how later commands are confined: \
+             sandbox.level is \"landlock\"",
+            path.display()
+        ));
+    }
+}
+
+fn writable_own_files(plan: &Plan) -> impl Iterator<Item = &Path> {
+    let own = plan.rules.iter().filter(|rule| rule.origin == Origin::Own);
+    let writable = own.filter(|rule| {
+        let around = rule.path.parent().map(|parent| plan.access(parent));
+        around == Some(Access::Write)
+    });
+    writable.map(|rule| &*rule.path)
 }
 
 /// The enforcement layers, from the outside in.
@@ -234,6 +264,7 @@ fn why(rule: &Rule, plan: &Plan, level: Level) -> &'static str {
             (Access::Read, PathState::Absent, _) => return "not enforced: can be created",
             (Access::Read, ..) => return "not enforced: can be written",
             (_, _, Origin::Pinned) => return "not enforced: can be moved",
+            (Access::Deny, _, Origin::Own) => return "not enforced: can be read and written",
             _ => {}
         }
     }
@@ -317,6 +348,7 @@ mod tests {
             ],
             links: Vec::new(),
             network: Network::Restricted,
+            listen: Vec::new(),
             cwd: "/ws".into(),
             warnings: Vec::new(),
         }

@@ -5,10 +5,15 @@ mod policy;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use outpost_engine::sandbox::Level;
 pub(crate) use policy::profile_sandbox;
 
 use super::run::{self, Run};
-use crate::{args::OnOrLaunch, config, render::out};
+use crate::{
+    args::{LimitArgs, OnOrLaunch},
+    config,
+    render::out,
+};
 
 /// Arguments of `outpost sandbox`.
 #[derive(clap::Args, Debug)]
@@ -53,6 +58,9 @@ pub(crate) struct Sandbox {
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+
     /// Run nothing; print what would be allowed, and how it is enforced
     #[arg(long)]
     pub(crate) explain: bool,
@@ -82,14 +90,20 @@ pub(crate) fn sandbox(args: Sandbox) -> anyhow::Result<ExitCode> {
     if request.sandbox.is_none() {
         note_unconfined(&request.profile);
     }
+    if level == Level::Landlock {
+        explain::note_writable_own_files(&request);
+    }
+    // As in the policy.
+    let cwd = request.cwd.to_str().map(str::to_owned);
     let command = Run {
         tty: args.tty,
         interactive: false,
         detach: false,
-        cwd: args.cwd,
+        cwd: cwd.or(args.cwd),
         env: Vec::new(),
         timeout: None,
-        on: OnOrLaunch { on: None },
+        on: OnOrLaunch::default(),
+        limits: args.limits,
         command: args.command,
     };
     Ok(run::confined(&command, request.sandbox, level))

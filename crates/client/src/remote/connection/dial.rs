@@ -1,20 +1,26 @@
-//! Opens transports to servers: by URL, or by launching one.
+//! Opens transports to servers by URL.
 
-use std::{future::Future, io, path::PathBuf, pin::Pin, process::Stdio};
+use std::{future::Future, io, net::IpAddr, path::PathBuf, pin::Pin, process::ExitStatus};
 
 use bytes::Bytes;
 use outpost_rpc::{
     Framing, ReadHalf, Role, WriteHalf,
     ws::{UpgradeError, UpgradeRequest, open},
 };
-use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite, split},
     net::{TcpStream, UnixStream},
-    process::{Child, Command},
+    process::Child,
 };
 
-use super::tls::{self, TlsConfig};
+use super::tls::{self, Fingerprint, TlsConfig};
+use crate::remote::token::{BearerToken, SecretError};
+
+/// HTTP statuses of a server that wants to know who connects, or doesn't let them.
+const UNAUTHORIZED: u16 = 401;
+const FORBIDDEN: u16 = 403;
+/// HTTP status of a server that wants fewer attempts.
+const TOO_MANY_REQUESTS: u16 = 429;
 
 /// A byte stream to a server, ready for messages. Returned by a [`Dialer`].
 pub struct Transport {
@@ -63,9 +69,50 @@ pub enum DialError {
     /// The TLS handshake failed.
     #[error("TLS: {0}")]
     Tls(io::Error),
+    /// The server has another certificate than the pinned one.
+    #[error(
+        "the server's certificate has the fingerprint {found}, not the expected one; \
+         if its operator has replaced it, use the new fingerprint"
+    )]
+    WrongCertificate {
+        /// The fingerprint of the server's certificate.
+        found: Fingerprint,
+    },
+    /// The token would be readable on the network.
+    #[error("refusing to send a token over an unencrypted connection to {host}")]
+    Unencrypted {
+        /// The host of the URL.
+        host: String,
+    },
+    /// The token can't be read.
+    #[error(transparent)]
+    Token(#[from] SecretError),
+    /// The server doesn't let this client in: it wants a token or another one, or the client has no
+    /// access.
+    #[error(
+        "the server refuses the connection with HTTP status {status}{}{reason}; {}",
+        if .reason.is_empty() { "" } else { ": " },
+        unauthorized_remedy(*.status, *.had_token)
+    )]
+    Unauthorized {
+        /// 401 or 403.
+        status: u16,
+        /// The server's text, on one line and with control characters escaped.
+        reason: String,
+        /// Whether a token was sent.
+        had_token: bool,
+        /// Whether that token is from a file, which may get a new one.
+        replaceable: bool,
+    },
     /// The WebSocket handshake failed.
     #[error(transparent)]
     UpgradeRequest(#[from] UpgradeError),
+    /// The command that connects to the server has ended before there was a connection.
+    #[error("the command that connects to the server ended with {status}")]
+    RelayEnded {
+        /// Its exit status.
+        status: ExitStatus,
+    },
     /// The server could not be launched.
     #[error("cannot launch the server: {0}")]
     Launch(io::Error),
@@ -91,10 +138,31 @@ impl DialError {
     /// Whether a retry would fail as well.
     pub(crate) fn is_permanent(&self) -> bool {
         match self {
-            DialError::Url(_) | DialError::Launch(_) | DialError::Spent => true,
-            DialError::UpgradeRequest(UpgradeError::Rejected(status)) => *status < 500,
-            DialError::Connect(_) | DialError::Tls(_) | DialError::UpgradeRequest(_) => false,
+            DialError::Url(_)
+            | DialError::Launch(_)
+            | DialError::Spent
+            | DialError::Unencrypted { .. }
+            | DialError::WrongCertificate { .. } => true,
+            DialError::Unauthorized { replaceable, .. } => !replaceable,
+            DialError::UpgradeRequest(UpgradeError::Rejected { status, .. }) => {
+                *status < 500 && *status != TOO_MANY_REQUESTS
+            }
+            // A token file may be about to be replaced.
+            DialError::Token(_)
+            | DialError::Connect(_)
+            | DialError::Tls(_)
+            | DialError::UpgradeRequest(_)
+            | DialError::RelayEnded { .. } => false,
         }
+    }
+}
+
+/// Returns what to do about a refused connection.
+fn unauthorized_remedy(status: u16, had_token: bool) -> &'static str {
+    match (status, had_token) {
+        (UNAUTHORIZED, false) => "connect with a token",
+        (UNAUTHORIZED, true) => "the token is wrong, expired or revoked: get a new one",
+        _ => "ask the server's operator for access",
     }
 }
 
@@ -116,38 +184,34 @@ pub trait Dialer: Send + Sync {
 pub(crate) struct UrlDialer {
     pub(crate) url: String,
     pub(crate) tls: Option<TlsConfig>,
+    /// Read again for each connection.
+    pub(crate) token: Option<BearerToken>,
 }
 
 impl Dialer for UrlDialer {
     fn dial(&self) -> Pin<Box<dyn Future<Output = Result<Transport, DialError>> + Send + '_>> {
         Box::pin(async {
-            match Address::parse(&self.url)? {
-                Address::Unix(path) => {
-                    let stream = UnixStream::connect(path).await;
-                    upgrade(stream.map_err(DialError::Connect)?, "localhost", "/").await
-                }
-                Address::Tcp {
-                    host,
-                    port,
-                    path,
-                    tls,
-                } => {
-                    let stream = TcpStream::connect((host.as_str(), port)).await;
-                    let stream = stream.map_err(DialError::Connect)?;
-                    stream.set_nodelay(true).map_err(DialError::Connect)?;
-                    let authority = if host.contains(':') {
-                        format!("[{host}]:{port}")
-                    } else {
-                        format!("{host}:{port}")
-                    };
-                    if tls {
-                        let stream = tls::connect(stream, &host, self.tls.clone()).await?;
-                        upgrade(stream, &authority, &path).await
-                    } else {
-                        upgrade(stream, &authority, &path).await
-                    }
-                }
+            let address = Address::parse(&self.url)?;
+            let Some(source) = &self.token else {
+                return self.open(address, None).await;
+            };
+            if let Some(host) = address.exposed_host() {
+                let host = host.to_owned();
+                return Err(DialError::Unencrypted { host });
             }
+            let token = source.read()?;
+            let opened = self.open(address, Some(&token)).await;
+            opened.map_err(|mut error| {
+                if let DialError::Unauthorized {
+                    status: UNAUTHORIZED,
+                    replaceable,
+                    ..
+                } = &mut error
+                {
+                    *replaceable = source.is_file();
+                }
+                error
+            })
         })
     }
 
@@ -156,16 +220,81 @@ impl Dialer for UrlDialer {
     }
 }
 
-async fn upgrade<S>(mut stream: S, host: &str, path: &str) -> Result<Transport, DialError>
+impl UrlDialer {
+    async fn open(&self, address: Address, token: Option<&str>) -> Result<Transport, DialError> {
+        match address {
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path).await;
+                let stream = stream.map_err(DialError::Connect)?;
+                upgrade(stream, "localhost", "/", token).await
+            }
+            Address::Tcp {
+                host,
+                port,
+                path,
+                tls,
+            } => {
+                let stream = TcpStream::connect((host.as_str(), port)).await;
+                let stream = stream.map_err(DialError::Connect)?;
+                stream.set_nodelay(true).map_err(DialError::Connect)?;
+                let authority = if host.contains(':') {
+                    format!("[{host}]:{port}")
+                } else {
+                    format!("{host}:{port}")
+                };
+                if tls {
+                    let stream = tls::connect(stream, &host, self.tls.clone()).await?;
+                    return upgrade(stream, &authority, &path, token).await;
+                }
+                // The name of a loopback host may resolve to anything.
+                let peer = stream.peer_addr().map_err(DialError::Connect)?;
+                if token.is_some() && !is_loopback(peer.ip()) {
+                    return Err(DialError::Unencrypted { host });
+                }
+                upgrade(stream, &authority, &path, token).await
+            }
+        }
+    }
+}
+
+/// Performs the WebSocket handshake on a stream.
+pub(super) async fn upgrade<S>(
+    mut stream: S,
+    host: &str,
+    path: &str,
+    bearer_token: Option<&str>,
+) -> Result<Transport, DialError>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let early = open(&mut stream, UpgradeRequest { host, path }).await?;
+    let request = UpgradeRequest {
+        host,
+        path,
+        bearer_token,
+    };
+    let early = open(&mut stream, request)
+        .await
+        .map_err(|error| match error {
+            UpgradeError::Rejected {
+                status: status @ (UNAUTHORIZED | FORBIDDEN),
+                reason,
+            } => DialError::Unauthorized {
+                status,
+                reason,
+                had_token: bearer_token.is_some(),
+                replaceable: false,
+            },
+            error => error.into(),
+        })?;
     let (read, write) = split(stream);
     Ok(Transport {
         early,
         ..Transport::websocket(Box::new(read), Box::new(write))
     })
+}
+
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
 }
 
 /// The address of a server.
@@ -232,60 +361,39 @@ impl Address {
     }
 }
 
+impl Address {
+    /// Returns the host of a connection that others on the network can read.
+    fn exposed_host(&self) -> Option<&str> {
+        let Address::Tcp {
+            host, tls: false, ..
+        } = self
+        else {
+            return None;
+        };
+        let loopback = host.parse().map_or_else(
+            |_| host.eq_ignore_ascii_case("localhost"),
+            |ip: IpAddr| is_loopback(ip),
+        );
+        (!loopback).then_some(host)
+    }
+}
+
 /// Removes the parts of a server URL that may be secret: user, query and fragment.
 #[must_use]
 pub fn public_address(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
-    match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let port = authority.rsplit_once(':').map(|(_, port)| port);
+    let is_number = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_host = authority.ends_with(']') || port.is_none_or(is_number);
+    match (authority.rsplit_once('@'), rest.rsplit_once('@')) {
+        (Some((_, host)), _) => format!("{scheme}://{host}{path}"),
+        // A password that contains a slash.
+        (None, Some((_, host))) if !is_host => format!("{scheme}://{host}"),
         _ => url.to_owned(),
-    }
-}
-
-/// Launches a command once. The server ends with its streams, so it can't be dialed again.
-pub(crate) struct LaunchDialer {
-    program: String,
-    command: Mutex<Option<Command>>,
-}
-
-impl LaunchDialer {
-    pub(crate) fn new(command: std::process::Command) -> Self {
-        LaunchDialer {
-            program: command.get_program().to_string_lossy().into_owned(),
-            command: Mutex::new(Some(command.into())),
-        }
-    }
-
-    fn launch(&self) -> Result<Transport, DialError> {
-        let mut command = self.command.lock().take().ok_or(DialError::Spent)?;
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            // Fallback: the receiver gives it time to end by itself first.
-            .kill_on_drop(true);
-        let mut child = command.spawn().map_err(DialError::Launch)?;
-        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            unreachable!("both are piped");
-        };
-        Ok(Transport {
-            child: Some(child),
-            ..Transport::lines(Box::new(stdout), Box::new(stdin))
-        })
-    }
-}
-
-impl Dialer for LaunchDialer {
-    fn dial(&self) -> Pin<Box<dyn Future<Output = Result<Transport, DialError>> + Send + '_>> {
-        let launched = self.launch();
-        Box::pin(async move { launched })
-    }
-
-    fn redials(&self) -> bool {
-        false
-    }
-
-    fn name(&self) -> String {
-        self.program.clone()
     }
 }
 
@@ -318,6 +426,34 @@ mod tests {
         assert_eq!(parsed("ws://[::1]:9/x"), tcp("::1", 9, "/x", false));
         assert_eq!(parsed("ws://[::1]"), tcp("::1", 80, "/", false));
         assert_eq!(parsed("unix:///run/s"), Address::Unix("/run/s".into()));
+    }
+
+    #[test]
+    fn tokens_go_to_loopback_or_encrypted_hosts_only() {
+        let exposed = |url| {
+            let address = Address::parse(url).unwrap();
+            address.exposed_host().map(str::to_owned)
+        };
+        for url in [
+            "ws://127.0.0.1:1",
+            "ws://127.9.9.9",
+            "ws://[::1]:1",
+            "ws://[::ffff:127.0.0.1]:1",
+            "ws://LocalHost:1",
+            "wss://build",
+            "unix:///run/s",
+        ] {
+            assert_eq!(exposed(url), None, "{url}");
+        }
+        for (url, host) in [
+            ("ws://build:1", "build"),
+            ("ws://10.0.0.7", "10.0.0.7"),
+            ("ws://[2001:db8::1]:1", "2001:db8::1"),
+            ("ws://localhost.example", "localhost.example"),
+            ("ws://127.0.0.1.example", "127.0.0.1.example"),
+        ] {
+            assert_eq!(exposed(url), Some(host.to_owned()), "{url}");
+        }
     }
 
     #[test]

@@ -5,12 +5,13 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use bytes::Bytes;
 use outpost_journal::{Chunk, Event, Exit, Seq, StreamEnd};
 use outpost_protocol::{
-    ErrorKind, FromServer, HTTP_BODY_DELTA, InvalidParams, MAX_MESSAGE_BYTES, Method, NoMemory,
-    PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ProcessExited, RequestId, RpcError,
+    ErrorKind, FS_CHANGED, FromServer, HTTP_BODY_DELTA, InvalidParams, MAX_MESSAGE_BYTES, Method,
+    NoMemory, PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ProcessExited, RequestId, RpcError,
     encode_error, parse_params,
 };
 use outpost_rpc::{
-    CloseReason, Framing, Inbound, InboundError, OutgoingMessage, PeerActivity, Received, outbox,
+    CloseReason, Framing, Inbound, InboundError, OutgoingMessage, PeerActivity, Received,
+    SkipReason, outbox,
 };
 use serde_json::value::RawValue;
 use tokio::{process::Child, task::JoinSet};
@@ -25,6 +26,8 @@ use crate::{
 
 /// WebSocket close code of a server whose session another connection has taken over.
 const TAKEN_OVER: u16 = 4001;
+/// WebSocket close code of a server that no longer accepts the client's token.
+const TOKEN_ENDED: u16 = 4401;
 
 /// The parts of an undecodable message that identify its receiver.
 #[derive(serde::Deserialize)]
@@ -129,11 +132,11 @@ impl Receiver {
                     Ok(None)
                 }
                 Ok(Some(Received::Pong)) => Ok(None),
-                Ok(Some(Received::TooLong)) => {
+                Ok(Some(Received::Skipped(SkipReason::TooLong, _))) => {
                     Err("the server sent a message that is too large".to_owned())
                 }
                 // Overloaded: only with a limit on memory, which this side has not.
-                Ok(Some(Received::NoMemory | Received::Overloaded)) => {
+                Ok(Some(Received::Skipped(SkipReason::NoMemory | SkipReason::Overloaded, _))) => {
                     Err(format!("failed to hold a message: {NoMemory}"))
                 }
                 Ok(Some(Received::Close(Some(TAKEN_OVER), _))) => {
@@ -157,6 +160,10 @@ impl Receiver {
                         .ended_by_server
                         .set(ReconnectFailure::ShutDown);
                     return LossReason::permanent("the server is shutting down");
+                }
+                // A new connection reads the token again; it may have been replaced.
+                Ok(Some(Received::Close(Some(TOKEN_ENDED), _))) => {
+                    Err("the server no longer accepts the token".to_owned())
                 }
                 Ok(Some(Received::Close(code, _))) => {
                     let code = code.map_or_else(String::new, |code| format!(" with code {code}"));
@@ -228,6 +235,8 @@ impl Receiver {
                 let exit = Exit {
                     code: exited.exit_code,
                     sandbox_denied: exited.sandbox_denied.unwrap_or_default(),
+                    ended_by: exited.ended_by,
+                    usage: exited.usage,
                 };
                 let seq = Seq(exited.seq);
                 // Older servers tell `sandbox_denied` in the response to a read.
@@ -240,6 +249,7 @@ impl Receiver {
                 self.event(&closed.process_id, Event::Closed { seq, end }, false);
             }
             HTTP_BODY_DELTA => self.connection.bodies.receive(parse_params(params)?),
+            FS_CHANGED => self.connection.watches.changed(parse_params(params)?),
             _ => {}
         }
         Ok(())

@@ -153,6 +153,8 @@ impl EventAssembler {
             let exit = Exit {
                 code: page.exit_code.unwrap_or(-1),
                 sandbox_denied: page.sandbox_denied,
+                ended_by: page.ended_by,
+                usage: page.usage,
             };
             self.insert_exit(exit, end);
         }

@@ -16,8 +16,6 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags}
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     if arguments.first().is_some_and(|first| first == "confine") {
-        // A probe of the host ends its helper by closing the channel.
-        let serve = |channel: OwnedFd| drop(File::from(channel).read(&mut [0]));
         return outpost_sandbox::run_helper(arguments.into_iter().skip(1), serve);
     }
     let arguments: Vec<_> = arguments.iter().filter_map(|one| one.to_str()).collect();
@@ -30,10 +28,30 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs the attempts that are received, each in one packet, and replies with their errors. A probe of the
+/// host ends its helper by closing the channel.
+fn serve(channel: OwnedFd) {
+    let mut channel = File::from(channel);
+    let mut packet = [0; 4096];
+    while let Ok(length @ 1..) = channel.read(&mut packet) {
+        let arguments = String::from_utf8_lossy(&packet[..length]);
+        let arguments: Vec<_> = arguments.split('\0').collect();
+        let outcome =
+            attempt(&arguments).map_or_else(|error| error.to_string(), |()| "ok".to_owned());
+        if channel.write_all(outcome.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
 fn attempt(arguments: &[&str]) -> io::Result<()> {
     match arguments {
         ["write", path] => write(path),
         ["read", path] => File::open(path)?.read(&mut [0; 16]).map(drop),
+        ["is-file", path] => match std::fs::metadata(path)?.is_file() {
+            true => Ok(()),
+            false => Err(io::ErrorKind::InvalidInput.into()),
+        },
         ["list", path] => std::fs::read_dir(path).map(drop),
         ["create", path] => File::create_new(path).map(drop),
         ["make-directory", path] => std::fs::create_dir(path),

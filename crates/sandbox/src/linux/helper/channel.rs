@@ -20,7 +20,7 @@ use rustix::process::Pid;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-const VERSION: u8 = 8;
+const VERSION: u8 = 10;
 
 /// An upper bound for the length of an encoded report.
 const MAX_REPORT: usize = 16;
@@ -50,6 +50,8 @@ pub(in crate::linux) enum Report {
         has_init: bool,
         /// The listener for system calls that a supervisor answers.
         has_listener: bool,
+        /// The number of listeners for connections that the server accepts.
+        listeners: u8,
     },
     /// This step failed with this errno.
     Failed(Step, i32),
@@ -76,6 +78,9 @@ pub enum Step {
     /// Comparing the mounts with the plan.
     #[error("verify mounts")]
     MountCheck,
+    /// Listening for the server in the network namespace.
+    #[error("listen in the sandbox's network")]
+    Listen,
     /// Entering the working directory.
     #[error("enter the working directory")]
     WorkingDirectory,
@@ -103,6 +108,8 @@ pub(in crate::linux) struct ReceivedReport {
     pub(in crate::linux) init: Option<OwnedFd>,
     /// The listener for system calls of the program, if the helper sent one.
     pub(in crate::linux) listener: Option<OwnedFd>,
+    /// Listeners for connections of the program, in the order of the configuration.
+    pub(in crate::linux) listeners: Vec<OwnedFd>,
 }
 
 /// The server's end of the channel. Non-blocking until [`recv_within`](Self::recv_within).
@@ -151,21 +158,25 @@ impl HelperChannel {
         };
         let report = decode(&bytes[..length])?;
         let mut files = files.into_iter();
-        let (init, listener) = match report {
+        let mut take = |count: u8| files.by_ref().take(count.into()).collect::<Vec<_>>();
+        let (init, listener, listeners) = match report {
             Report::Ready {
                 has_init,
                 has_listener,
-            } => {
-                let init = if has_init { files.next() } else { None };
-                (init, if has_listener { files.next() } else { None })
-            }
-            Report::Failed(..) => (None, None),
+                listeners,
+            } => (
+                take(has_init.into()).pop(),
+                take(has_listener.into()).pop(),
+                take(listeners),
+            ),
+            Report::Failed(..) => (None, None, Vec::new()),
         };
         Ok(Some(ReceivedReport {
             report,
             sender: sender.map(|pid| pid.as_raw_nonzero().get().cast_unsigned()),
             init,
             listener,
+            listeners,
         }))
     }
 }
@@ -178,26 +189,33 @@ pub(super) fn send_failure(channel: BorrowedFd<'_>, step: Step, errno: i32) {
     }
 }
 
-/// Reports from the helper's end that setup is complete. Errors are ignored as in [`send_failure`].
+/// Reports from the helper's end that setup is complete. Fails only if there are `listeners`, which the
+/// server can't do without; other errors are ignored as in [`send_failure`].
 pub(super) fn send_ready(
     channel: BorrowedFd<'_>,
     init: Option<BorrowedFd<'_>>,
     listener: Option<BorrowedFd<'_>>,
-) {
+    listeners: &[OwnedFd],
+) -> Result<(), Errno> {
     let ready = |init: Option<_>, listener: Option<_>| {
         let bytes = encode(&Report::Ready {
             has_init: init.is_some(),
             has_listener: listener.is_some(),
+            listeners: u8::try_from(listeners.len()).map_err(|_| Errno::INVAL)?,
         });
         let bytes = bytes.map_err(|_| Errno::INVAL)?;
-        let files: Vec<_> = init.into_iter().chain(listener).collect();
+        let listeners = listeners.iter().map(AsFd::as_fd);
+        let files: Vec<_> = init.into_iter().chain(listener).chain(listeners).collect();
         send_fds(channel, &bytes, &files)
     };
     // ETOOMANYREFS: the user's limit of descriptors in flight is reached. The server waits for the
-    // report and can do without the descriptors.
-    if ready(init, listener) == Err(Errno::TOOMANYREFS) {
-        let _ = ready(None, None);
+    // report and can do without the first two.
+    match ready(init, listener) {
+        Err(Errno::TOOMANYREFS) if listeners.is_empty() => drop(ready(None, None)),
+        Err(error) if !listeners.is_empty() => return Err(error),
+        _ => {}
     }
+    Ok(())
 }
 
 /// Waits for the first message and returns the configuration file that comes with it.
@@ -230,12 +248,12 @@ pub(in crate::linux) fn send_fds(
     rustix::net::sendmsg(socket, &[IoSlice::new(message)], &mut control, flags).map(drop)
 }
 
-/// Receives a message. Returns its length, its sender and up to two descriptors.
+/// Receives a message. Returns its length, its sender and its descriptors.
 fn recv_fds(
     socket: impl AsFd,
     bytes: &mut [u8],
 ) -> Result<(usize, Option<Pid>, Vec<OwnedFd>), Errno> {
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmCredentials(1), ScmRights(2))];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmCredentials(1), ScmRights(MAX_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut buffer = [IoSliceMut::new(bytes)];
     let message = rustix::io::retry_on_intr(|| {
@@ -269,8 +287,10 @@ mod tests {
         send_failure(theirs.as_fd(), Step::Seccomp, 22);
         let cases = [(false, false), (true, false), (false, true), (true, true)];
         for (has_init, has_listener) in cases {
+            let listeners = file.try_clone().into_iter().collect::<Vec<_>>();
             let file = |has: bool| has.then_some(file.as_fd());
-            send_ready(theirs.as_fd(), file(has_init), file(has_listener));
+            let (init, listener) = (file(has_init), file(has_listener));
+            send_ready(theirs.as_fd(), init, listener, &listeners).expect("send");
         }
         drop(theirs);
         let received = ours.recv().expect("receive").expect("was sent");
@@ -281,10 +301,12 @@ mod tests {
             let report = Report::Ready {
                 has_init,
                 has_listener,
+                listeners: 1,
             };
             assert_eq!(received.report, report);
             assert_eq!(received.init.is_some(), has_init);
             assert_eq!(received.listener.is_some(), has_listener);
+            assert_eq!(received.listeners.len(), 1);
         }
         assert!(ours.recv().expect("receive").is_none(), "closed");
     }
@@ -306,6 +328,7 @@ mod tests {
             Step::Mounts,
             Step::UserNamespace,
             Step::MountCheck,
+            Step::Listen,
             Step::WorkingDirectory,
             Step::Privileges,
             Step::Landlock,
@@ -316,6 +339,7 @@ mod tests {
         let ready = Report::Ready {
             has_init: true,
             has_listener: true,
+            listeners: u8::MAX,
         };
         for report in [ready, failed(13)].into_iter().chain(all_steps) {
             let bytes = encode(&report).expect("encode");
@@ -324,7 +348,7 @@ mod tests {
         }
         assert!(decode::<Report>(b"").is_err());
         let mut unknown = encode(&failed(13)).expect("encode");
-        unknown[1] = 10;
+        unknown[1] = 20;
         assert!(decode::<Report>(&unknown).is_err());
     }
 }

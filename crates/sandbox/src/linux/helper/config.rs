@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use outpost_process::Rlimits;
 use serde::{Deserialize, Serialize};
 
 use crate::linux::mounts::Mounts;
@@ -12,13 +13,17 @@ use crate::{Access, Identity, Level, Network};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::linux) struct HelperConfig {
     pub(in crate::linux) network: Network,
+    /// Ports of the loopback address on which the helper listens for the server.
+    pub(in crate::linux) listen: Vec<u16>,
     /// Whether the helper runs inside bubblewrap's namespaces.
     pub(in crate::linux) level: Level,
     /// Whether the server makes the connections of the program, so that it can have unix sockets.
     /// Without a network only, and inside namespaces.
     pub(in crate::linux) supervised: bool,
-    /// The soft and hard limit on open files of the program; the helper's if it is none.
-    pub(in crate::linux) open_files: Option<(u64, u64)>,
+    /// Limits of the program.
+    pub(in crate::linux) rlimits: Rlimits,
+    /// The number of the descriptor that is the program's stdin. Its stdout and stderr follow.
+    pub(in crate::linux) stdin: i32,
     /// If the helper makes the mounts, the user and group that it becomes afterwards. None if bubblewrap
     /// makes them or there are no namespaces.
     pub(in crate::linux) user_after_mounts: Option<(u32, u32)>,
@@ -45,6 +50,8 @@ pub struct Program {
     /// The working directory.
     #[serde(with = "crate::serde_as_bytes")]
     pub cwd: PathBuf,
+    /// The number of descriptors that it gets, from [`PASSED_FD`](super::PASSED_FD) on.
+    pub passed: i32,
 }
 
 impl Program {
@@ -102,9 +109,14 @@ mod tests {
         ];
         HelperConfig {
             network: Network::Enabled,
+            listen: vec![1, u16::MAX],
             level: Level::Landlock,
             supervised: true,
-            open_files: Some((1024, u64::MAX)),
+            rlimits: Rlimits {
+                open_files: Some((1024, u64::MAX)),
+                ..Rlimits::default()
+            },
+            stdin: 6,
             user_after_mounts: Some((1000, u32::MAX)),
             mounts: Mounts {
                 mounts: mounts
@@ -124,6 +136,7 @@ mod tests {
                 argv: "-a\0b c\0\0".into(),
                 env: OsString::new(),
                 cwd: OsStr::from_bytes(b"/srv/\xff").into(),
+                passed: 1,
             },
             grants: vec![
                 grant("/", Access::Read, None),

@@ -14,15 +14,23 @@
 //! | 3 | the helper's end of the channel; the first message carries a memfd with the configuration |
 //! | 4 | this binary, for bubblewrap to execute where its path may not exist |
 //! | 5 | a memfd with bubblewrap's arguments, which may exceed the limits of a command line |
-//! | 6, 7, 8 | the program's stdin, stdout and stderr |
+//! | from 6 | the dynamic loader and the shared libraries of this binary, if bubblewrap makes the mounts and they hide one of them |
+//! | then | the descriptors that are passed to the program |
+//! | then | the program's stdin, stdout and stderr |
+//!
+//! If the helper makes the mounts, its libraries are mapped before. If bubblewrap makes them, it executes
+//! the loader from its descriptor, which loads the libraries and this binary from theirs. So the helper
+//! needs nothing of the plan, and nothing is shown for its sake: bubblewrap's first process closes these
+//! descriptors, and the helper does as soon as it runs.
 //!
 //! The program's streams are not at 0, 1 and 2 because bubblewrap's first process lives as long as
-//! anything in the sandbox and would keep them open. Descriptors from 3 on close on exec, and the
-//! program's environment is part of the configuration, so the program inherits nothing of the
-//! helper.
+//! anything in the sandbox and would keep them open. Descriptors from 3 on close on exec, but for those
+//! that are passed to the program, and the program's environment is part of the configuration, so the
+//! program inherits nothing of the helper.
 
 mod channel;
 mod config;
+mod listeners;
 mod mount_setup;
 mod run;
 
@@ -30,6 +38,8 @@ use std::ffi::OsString;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+use outpost_process::MAX_PASSED_FDS;
 
 use super::placeholder;
 use crate::planning::OwnPath;
@@ -50,7 +60,13 @@ pub(super) const WATCH: &str = "watch";
 pub(super) const CHANNEL_FD: i32 = 3;
 const SELF_FD: i32 = 4;
 const BWRAP_ARGS_FD: i32 = 5;
-const STDIN_FD: i32 = 6;
+/// The dynamic loader, followed by the libraries, if they are passed.
+const LIBRARIES_FD: i32 = 6;
+/// The first of the descriptors that a program was passed, in the program. All that the helper inherits
+/// have lower numbers.
+pub const PASSED_FD: i32 = 3 + MAX_PASSED_FDS as i32 + 3;
+/// The program's stdin if neither libraries nor descriptors of the program are passed.
+pub(super) const STDIN_FD: i32 = LIBRARIES_FD;
 
 /// Runs the helper. The program of a [`HelperCommand`] calls this with the arguments that follow
 /// [`HelperCommand::args`], and must not have started a thread.
@@ -87,6 +103,10 @@ pub struct HelperCommand {
     /// Paths of the server that no confined process may change, whatever its policy grants. The
     /// helper's program need not be listed.
     pub own_paths: Vec<OwnPath>,
+    /// The directory with the record of what was ever granted for writing, which all sandboxes of a user
+    /// share. It is created if necessary, and no confined process sees it. Without one, the record is
+    /// in memory and ends with the sandbox.
+    pub grant_record: Option<PathBuf>,
     /// The soft and hard limit on open files of confined programs; `None` to inherit the server's.
     pub open_files: Option<(u64, u64)>,
 }
@@ -106,12 +126,21 @@ impl HelperCommand {
     }
 
     /// Returns the command line of bubblewrap. It reads its options from [`BWRAP_ARGS_FD`] and
-    /// executes the helper from [`SELF_FD`].
-    pub(super) fn bubblewrap_argv(&self) -> Vec<OsString> {
-        let helper = format!("/proc/self/fd/{SELF_FD}");
-        let options = BWRAP_ARGS_FD.to_string();
-        let start = ["bwrap", "--args", &options, "--", &helper].map(OsString::from);
-        self.append_to(start, RUN)
+    /// executes the helper from [`SELF_FD`], by means of the loader if `libraries` are passed.
+    pub(super) fn bubblewrap_argv(&self, libraries: i32) -> Vec<OsString> {
+        let descriptor = |number: i32| format!("/proc/self/fd/{number}");
+        let mut start = ["bwrap", "--args", &BWRAP_ARGS_FD.to_string(), "--"]
+            .map(str::to_owned)
+            .to_vec();
+        if libraries > 0 {
+            // A preloaded library satisfies the needs of others by its name inside (`DT_SONAME`).
+            let others = LIBRARIES_FD + 1..LIBRARIES_FD + libraries;
+            let others: Vec<_> = others.map(descriptor).collect();
+            start.extend([descriptor(LIBRARIES_FD), "--preload".to_owned()]);
+            start.push(others.join(":"));
+        }
+        start.push(descriptor(SELF_FD));
+        self.append_to(start.into_iter().map(OsString::from), RUN)
     }
 
     fn append_to(&self, start: impl IntoIterator<Item = OsString>, first: &str) -> Vec<OsString> {

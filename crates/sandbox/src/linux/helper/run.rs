@@ -8,12 +8,12 @@ use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit};
+use rustix::process::{Pid, PidfdFlags};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::channel::{self, Step};
 use super::config::{HelperConfig, Program};
-use super::{CHANNEL_FD, SELF_FD, STDIN_FD, inherited, mount_setup};
+use super::{CHANNEL_FD, LIBRARIES_FD, PASSED_FD, SELF_FD, inherited, listeners, mount_setup};
 use crate::linux::landlock;
 use crate::linux::seccomp::{self, Sockets};
 use crate::linux::sys;
@@ -66,8 +66,18 @@ fn open_init(level: Level) -> Option<OwnedFd> {
 /// Returns the channel if the helper is confined and its configuration names no program.
 fn confine_and_execute() -> Result<OwnedFd, Failure> {
     let config = recv_config().map_err(Failure::of(Step::Config))?;
+    let passed = config.program.passed;
+    let first = match config.level {
+        Level::Namespaces => config.stdin - passed,
+        Level::Landlock => CHANNEL_FD + 1,
+    };
+    take_passed(first, passed).map_err(Failure::of(Step::Streams))?;
+    if config.level == Level::Namespaces {
+        close_own_files(first);
+    }
     // Before the seccomp filter is installed.
     let init = open_init(config.level);
+    let listeners = listeners::listen(&config.listen).map_err(Failure::of(Step::Listen))?;
     let listener = confine(&config)?;
     sys::reset_signal_handlers();
     sys::unblock_signals();
@@ -75,19 +85,19 @@ fn confine_and_execute() -> Result<OwnedFd, Failure> {
     let owned = channel.try_clone_to_owned();
     let owned = owned.map_err(Failure::of(Step::Execute))?;
     let (init, listener) = (init.as_ref(), listener.as_ref());
-    channel::send_ready(channel, init.map(AsFd::as_fd), listener.map(AsFd::as_fd));
+    let sent = channel::send_ready(
+        channel,
+        init.map(AsFd::as_fd),
+        listener.map(AsFd::as_fd),
+        &listeners,
+    );
+    sent.map_err(Failure::of(Step::Listen))?;
     if config.program.argv.is_empty() {
         return Ok(owned);
     }
     // After the report, because the kernel refuses to send descriptors if more are in flight than this.
-    if let Some((soft, hard)) = config.open_files {
-        let limit = Rlimit {
-            current: Some(soft),
-            maximum: Some(hard),
-        };
-        let limited = rustix::process::setrlimit(Resource::Nofile, limit);
-        limited.map_err(Failure::of(Step::Privileges))?;
-    }
+    let limited = config.rlimits.set();
+    limited.map_err(Failure::of(Step::Privileges))?;
     Err(Failure::of(Step::Execute)(execute(&config.program)))
 }
 
@@ -110,17 +120,40 @@ fn close_inherited_on_exec() -> io::Result<()> {
     Ok(())
 }
 
+/// Moves the descriptors that are passed to the program to the numbers that it knows.
+#[expect(unsafe_code, reason = "descriptors are inherited by number")]
+fn take_passed(first: i32, count: i32) -> Result<(), Errno> {
+    for number in 0..count {
+        // SAFETY: the server passes them at these numbers, nothing else in the helper uses them, and
+        // this runs once. If nothing is open there, the duplication fails with EBADF.
+        let passed = unsafe { OwnedFd::from_raw_fd(first + number) };
+        // SAFETY: the helper has opened nothing yet, and inherits nothing at these numbers.
+        unsafe { sys::duplicate_to(passed.as_raw_fd(), PASSED_FD + number) }?;
+    }
+    Ok(())
+}
+
+/// Closes this binary and its libraries up to `end`, which the sandbox may hide.
+#[expect(unsafe_code, reason = "descriptors are inherited by number")]
+fn close_own_files(end: i32) {
+    for number in [SELF_FD].into_iter().chain(LIBRARIES_FD..end) {
+        // SAFETY: bubblewrap and the loader passed them on, nothing in the helper uses them, and this
+        // runs once, before the helper opens anything that stays open.
+        drop(unsafe { OwnedFd::from_raw_fd(number) });
+    }
+}
+
 /// Moves the program's streams to descriptors 0, 1 and 2.
 ///
 /// A null device is opened again inside the sandbox: the inherited one is on a mount of the host,
 /// where its owner could change its mode.
 #[expect(unsafe_code, reason = "descriptors are inherited by number")]
-fn take_streams() -> Result<(), Errno> {
+fn take_streams(stdin: i32) -> Result<(), Errno> {
     for number in 0..3 {
-        // SAFETY: the server passes the program's streams from `STDIN_FD` on, nothing else in the
+        // SAFETY: the server passes the program's streams from `stdin` on, nothing else in the
         // helper uses them, and this runs once. If nothing is open there, every use fails with
         // EBADF.
-        let mut stream = unsafe { OwnedFd::from_raw_fd(STDIN_FD + number) };
+        let mut stream = unsafe { OwnedFd::from_raw_fd(stdin + number) };
         if rustix::fs::fstat(&stream)?.st_rdev == rustix::fs::makedev(1, 3) {
             let flags = rustix::fs::fcntl_getfl(&stream)? & OFlags::ACCMODE;
             stream = rustix::fs::open("/dev/null", flags | OFlags::CLOEXEC, Mode::empty())?;
@@ -149,7 +182,7 @@ fn confine(config: &HelperConfig) -> Result<Option<OwnedFd>, Failure> {
         })?;
     }
     if config.level == Level::Namespaces {
-        take_streams().map_err(Failure::of(Step::Streams))?;
+        take_streams(config.stdin).map_err(Failure::of(Step::Streams))?;
     }
     rustix::process::chdir(&config.program.cwd).map_err(Failure::of(Step::WorkingDirectory))?;
     let has_landlock =

@@ -26,8 +26,8 @@ pub(in crate::linux) struct Placeholders(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Locked while directories are created and removed, which takes as long as the file system does.
-    table: Mutex<HashMap<PathBuf, Weak<Placeholder>>>,
+    /// Placeholders that exist, and paths where one is being created or removed. Locked only for lookups.
+    table: Mutex<HashMap<PathBuf, Entry>>,
     /// How many sets have each path, also while they are being created or removed. Locked only for
     /// lookups, because every file operation of a confined worker reads it.
     users: Mutex<HashMap<PathBuf, usize>>,
@@ -35,7 +35,16 @@ struct Shared {
     watcher: Watcher,
 }
 
-/// One placeholder. The last reference is dropped while the table is locked.
+/// The state of one path.
+#[derive(Debug, Default)]
+struct Entry {
+    placeholder: Weak<Placeholder>,
+    /// Locked while the directory is created or removed, which takes as long as its file system does. The
+    /// lock of a directory is taken before those of paths in it.
+    changing: Arc<Mutex<()>>,
+}
+
+/// One placeholder. The last reference is dropped while its path is locked.
 #[derive(Debug)]
 pub(super) struct Placeholder {
     path: PathBuf,
@@ -94,9 +103,13 @@ impl Placeholders {
         Ok(set)
     }
 
-    /// Returns the paths of all placeholders. Blocks on the file system.
+    /// Returns the paths of all placeholders that exist, without blocking.
     pub(in crate::linux) fn paths(&self) -> Vec<PathBuf> {
-        self.0.table.lock().keys().cloned().collect()
+        let table = self.0.table.lock();
+        let existing = table
+            .iter()
+            .filter(|(_, entry)| entry.placeholder.strong_count() > 0);
+        existing.map(|(path, _)| path.clone()).collect()
     }
 
     /// Returns the paths where placeholders of sets may exist, without blocking.
@@ -104,25 +117,64 @@ impl Placeholders {
         self.0.users.lock().keys().cloned().collect()
     }
 
+    /// Creates a placeholder or shares an existing one. Locks the directory too, in case it is a placeholder
+    /// that is being removed.
     fn acquire_one(&self, path: &Path) -> Result<Arc<Placeholder>, PlaceholderError> {
-        let mut all = self.0.table.lock();
-        let existing = all.get(path).and_then(Weak::upgrade);
+        let acquire = || self.while_locked(path, || self.acquire_locked(path));
+        match path.parent() {
+            Some(directory) => self.while_locked(directory, acquire),
+            None => acquire(),
+        }
+    }
+
+    fn acquire_locked(&self, path: &Path) -> Result<Arc<Placeholder>, PlaceholderError> {
+        let existing = self.find(path);
         // If it was removed or renamed from outside, its users keep it and a new one is created.
         if let Some(existing) = existing.filter(|existing| existing.is_at_its_path()) {
             return Ok(existing);
         }
         // Only a placeholder from the table: a directory that merely looks like one may be a user's,
         // and must not be removed with its contents.
-        let outer = path.parent().and_then(|parent| all.get(parent));
-        let outer = outer.and_then(Weak::upgrade);
+        let outer = path.parent().and_then(|parent| self.find(parent));
         let mut placeholder = Placeholder::create(path)?;
         placeholder.outer = outer.filter(|outer| outer.is_at_its_path());
         if let Some(outer) = &placeholder.outer {
             outer.mark_again();
         }
         let placeholder = Arc::new(placeholder);
-        all.insert(path.to_owned(), Arc::downgrade(&placeholder));
+        let mut table = self.0.table.lock();
+        let entry = table.entry(path.to_owned()).or_default();
+        entry.placeholder = Arc::downgrade(&placeholder);
         Ok(placeholder)
+    }
+
+    #[cfg(test)]
+    pub(super) fn table_is_empty(&self) -> bool {
+        self.0.table.lock().is_empty()
+    }
+
+    fn find(&self, path: &Path) -> Option<Arc<Placeholder>> {
+        self.0.table.lock().get(path)?.placeholder.upgrade()
+    }
+
+    /// Calls `change` while no other thread changes what is at a path. A file system that hangs stops only
+    /// those that need the same path or paths directly in it.
+    pub(super) fn while_locked<T>(&self, path: &Path, change: impl FnOnce() -> T) -> T {
+        let mut table = self.0.table.lock();
+        let changing = Arc::clone(&table.entry(path.to_owned()).or_default().changing);
+        drop(table);
+        let guard = changing.lock();
+        let result = change();
+        drop(guard);
+        drop(changing);
+        let mut table = self.0.table.lock();
+        let is_unused = |entry: &Entry| {
+            entry.placeholder.strong_count() == 0 && Arc::strong_count(&entry.changing) == 1
+        };
+        if table.get(path).is_some_and(is_unused) {
+            table.remove(path);
+        }
+        result
     }
 }
 
@@ -156,6 +208,10 @@ impl PlaceholderSet {
         copy.transpose().map_err(PlaceholderError::Locks)
     }
 
+    pub(in crate::linux) fn is_empty(&self) -> bool {
+        self.placeholders.is_empty()
+    }
+
     /// Releases all placeholders. Removes those that no other process uses.
     pub(in crate::linux) fn release(mut self) -> RemovedPlaceholders {
         self.remove()
@@ -163,26 +219,25 @@ impl PlaceholderSet {
 
     fn remove(&mut self) -> RemovedPlaceholders {
         self.lock_carrier = None;
-        let mut all = self.all.0.table.lock();
         let mut removed = Vec::new();
-        let mut open: Vec<_> = self.placeholders.drain(..).collect();
-        while let Some(placeholder) = open.pop() {
-            let Some(mut placeholder) = Arc::into_inner(placeholder) else {
-                continue;
-            };
-            // A newer placeholder may be at its path.
-            if all
-                .get(&placeholder.path)
-                .is_some_and(|found| found.strong_count() == 0)
-            {
-                all.remove(&placeholder.path);
-            }
-            let outer = placeholder.outer.take();
-            placeholder.remove();
-            removed.push(placeholder);
-            if let Some(outer) = outer {
-                outer.mark_again();
-                open.push(outer);
+        let mut open: Vec<_> = self
+            .placeholders
+            .drain(..)
+            .map(|one| (one, false))
+            .collect();
+        while let Some((placeholder, is_outer)) = open.pop() {
+            let path = placeholder.path.clone();
+            let last = self.all.while_locked(&path, || {
+                if is_outer {
+                    placeholder.mark_again();
+                }
+                let last = Arc::into_inner(placeholder)?;
+                last.remove();
+                Some(last)
+            });
+            if let Some(mut last) = last {
+                open.extend(last.outer.take().map(|outer| (outer, true)));
+                removed.push(last);
             }
         }
         RemovedPlaceholders { _removed: removed }

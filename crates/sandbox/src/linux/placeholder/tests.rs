@@ -24,6 +24,67 @@ fn placeholder_exists_until_last_user_releases_it() {
     assert!(!path.exists());
 }
 
+/// As on a file system that does not answer.
+#[test]
+fn hanging_change_delays_no_other_path() {
+    let directory = tempfile::tempdir().expect("create directory");
+    let at = |name: &str| directory.path().join(name);
+    for name in ["hung", "other"] {
+        std::fs::create_dir(at(name)).expect("create directory");
+    }
+    let (hung, other) = (at("hung/.git"), at("other/.git"));
+    let all = Placeholders::default();
+    all.while_locked(&at("hung"), || {
+        all.while_locked(&hung, || {
+            let set = all.acquire(std::slice::from_ref(&other)).expect("acquire");
+            assert_eq!(all.paths(), std::slice::from_ref(&other));
+            drop(set);
+            assert!(!other.exists());
+            assert!(all.paths().is_empty());
+        });
+    });
+    // Another thread waits for the path.
+    let acquired = all.while_locked(&hung, || {
+        let (all, hung) = (all.clone(), hung.clone());
+        let acquiring = std::thread::spawn(move || all.acquire(&[hung]));
+        assert!(!at("hung/.git").exists());
+        acquiring
+    });
+    let acquired = acquired.join().expect("no panic").expect("acquire");
+    assert!(hung.exists());
+    drop(acquired);
+    assert!(!hung.exists());
+    assert!(all.table_is_empty());
+}
+
+#[test]
+fn concurrent_sets_leave_nothing() {
+    let directory = tempfile::tempdir().expect("create directory");
+    let outer = directory.path().join(".git");
+    let all = Placeholders::default();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (all, outer) = (&all, &outer);
+            scope.spawn(move || {
+                for _ in 0..200 {
+                    let inner = outer.join(".aws");
+                    let path = if thread % 2 == 0 { outer } else { &inner };
+                    // The outer one may not exist, or be removed meanwhile.
+                    match all.acquire(std::slice::from_ref(path)) {
+                        Ok(set) => {
+                            assert!(path.exists());
+                            drop(set);
+                        }
+                        Err(error) => assert!(error.is_transient(), "{error}"),
+                    }
+                }
+            });
+        }
+    });
+    assert!(all.table_is_empty());
+    assert!(!outer.exists());
+}
+
 #[test]
 fn path_is_listed_until_the_last_set_is_dropped() {
     let directory = tempfile::tempdir().expect("create directory");

@@ -30,7 +30,7 @@ use outpost_process::ReadableFd;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::net::AddressFamily;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinHandle;
 
 use self::bound_sockets::BoundSockets;
@@ -43,6 +43,13 @@ use super::sys;
 /// its own: a connection may wait for its listener, and a path may be on a file system that hangs.
 /// Further calls wait.
 const MAX_CALLS: usize = 16;
+
+/// The maximum number of calls of all sandboxes that are answered at the same time. One call of each sandbox
+/// doesn't count, so that others can't keep it from connecting. Further calls fail with `EAGAIN`.
+const MAX_ALL_CALLS: usize = 256;
+
+/// The calls of all sandboxes of this program.
+static ALL_CALLS: Semaphore = Semaphore::const_new(MAX_ALL_CALLS);
 
 /// Enough for the deepest call of [`answer`] several times over.
 const STACK_SIZE: usize = 128 * 1024;
@@ -70,6 +77,15 @@ impl Drop for Supervisor {
     }
 }
 
+/// Returns permission for a call of a sandbox with `others` calls in progress; none if there are too many in
+/// all.
+fn admit(all: &Semaphore, others: usize) -> Option<Option<SemaphorePermit<'_>>> {
+    match others {
+        0 => Some(None),
+        _ => all.try_acquire().ok().map(Some),
+    }
+}
+
 async fn serve(listener: Listener, readable: ReadableFd) {
     let bound = Arc::new(Mutex::new(BoundSockets::default()));
     let slots = Arc::new(Semaphore::new(MAX_CALLS));
@@ -89,12 +105,22 @@ async fn serve(listener: Listener, readable: ReadableFd) {
         }
         // It fails if the caller was killed meanwhile.
         let Ok(call) = listener.recv() else { continue };
+        // This call has a slot too.
+        let others = MAX_CALLS - 1 - slots.available_permits();
+        let Some(admitted) = admit(&ALL_CALLS, others) else {
+            tracing::debug!(
+                limit = MAX_ALL_CALLS,
+                "too many connections of confined processes"
+            );
+            listener.reply(&call, Reply::Failed(Errno::AGAIN));
+            continue;
+        };
         let (answering, bound) = (listener.clone(), Arc::clone(&bound));
         let thread = thread::Builder::new().name("connect".to_owned());
         let started = thread.stack_size(STACK_SIZE).spawn(move || {
             let reply = answer(&answering, &call, &bound);
             answering.reply(&call, reply.unwrap_or_else(Reply::Failed));
-            drop(slot);
+            drop((slot, admitted));
         });
         if started.is_err() {
             listener.reply(&call, Reply::Failed(Errno::AGAIN));
@@ -141,4 +167,20 @@ fn answer(
     let file = bound.lock().find(&found)?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     sys::connect(&socket, &UnixAddress::encode(&path)).map(|()| Reply::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_call_of_a_sandbox_is_always_admitted() {
+        let all = Semaphore::new(2);
+        let admitted: Vec<_> = (0..4).map(|others| admit(&all, others)).collect();
+        let is_admitted: Vec<_> = admitted.iter().map(Option::is_some).collect();
+        assert_eq!(is_admitted, [true, true, true, false]);
+        assert!(admit(&all, 0).is_some(), "of another sandbox");
+        drop(admitted);
+        assert!(admit(&all, 1).is_some());
+    }
 }

@@ -83,9 +83,9 @@ fn planned_after(
 ) -> Result<Plan, PlanError> {
     let mut granted = GrantedRoots::default();
     granted.record(&planned(tree, earlier), SystemTime::now());
-    let granted = Mutex::new(granted);
+    let granted = Arc::new(granted);
     let server = ServerPaths {
-        granted: &granted,
+        granted: &|| Ok(Arc::clone(&granted)),
         own: &[],
     };
     crate::planning::plan(policy, &context(), &server, tree, &PlanLimits::default())

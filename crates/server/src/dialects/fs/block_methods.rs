@@ -3,45 +3,71 @@
 use std::sync::Arc;
 
 use outpost_engine::sandbox::WorkerAccess;
+use outpost_files::OpenFile;
 use outpost_protocol::{
-    Empty, FsCommitParams, FsCreateStreamParams, FsOpenParams, FsReadBlockParams,
+    Empty, FsCommitParams, FsCreateStreamParams, FsOpenMode, FsOpenParams, FsReadBlockParams,
     FsWriteBlockParams, RpcError, Symlinks, base64, encode_read_block,
 };
+use rustix::io::Errno;
 
 use super::{
-    FileService,
+    FileAccess, FileService,
     handles::{Handle, OpenWriter, unknown_handle},
 };
-use crate::connection::Reply;
+use crate::{connection::Reply, convert};
 
 /// The size of a response without the block.
 const RESPONSE_BYTES: usize = 512;
 
-/// Opens a file.
+/// Opens a file, to be read or to be replaced in place.
 pub(crate) async fn open(
     service: Arc<FileService>,
     params: FsOpenParams,
 ) -> Result<Handle, RpcError> {
-    let path = params.path;
-    let open = service.execute(params.sandbox, WorkerAccess::Read, move |executor| {
-        executor.open(&path, Symlinks::Follow)
+    let (path, mode) = (params.path, params.mode);
+    let access = match mode {
+        FsOpenMode::Read => WorkerAccess::Read,
+        FsOpenMode::Replace => WorkerAccess::Write,
+    };
+    let access = FileAccess::to(&path, params.sandbox, access);
+    let open = service.execute(access, move |executor| match mode {
+        FsOpenMode::Read => executor.open(&path, Symlinks::Follow),
+        FsOpenMode::Replace => executor.replace(&path),
     });
     let (file, _) = open.await?;
-    Ok(Handle::Read(Arc::new(file)))
+    Ok(Handle::File(Arc::new(file)))
 }
 
-/// Reads a block of an open file.
+/// Reads a block of an open file, which is closed if that fails.
 pub(crate) async fn read_block(service: Arc<FileService>, params: FsReadBlockParams, reply: Reply) {
+    let id = params.handle_id.clone();
+    let handle = service.connection.handles.lock().get(&id);
+    let found = match handle {
+        Some(Handle::File(file)) => Ok(file),
+        Some(Handle::Stream(_)) => Err(convert::files_error(&Errno::BADF.into())),
+        None => {
+            // Released servers check the length before the handle.
+            let limits = service.connection.server.settings.files;
+            let checked = OpenFile::check_read(params.len, limits);
+            let checked = checked.map_err(|error| convert::files_error(&error));
+            checked.and_then(|()| Err(unknown_handle(&id)))
+        }
+    };
+    let Some((file, reply)) = reply.accept(found) else {
+        return;
+    };
     let read = async {
-        let handle = service.connection.handles.lock().get(&params.handle_id);
-        let Some(Handle::Read(file)) = handle else {
-            return Err(unknown_handle("read", &params.handle_id));
-        };
         let len = usize::try_from(params.len).unwrap_or(usize::MAX);
         let expected = base64::encoded_len(len.min(1 << 20)) + RESPONSE_BYTES;
         let reservation = service.connection.reserve(expected).await?;
         let read = service.blocking(move || file.read_block(params.offset, params.len));
-        Ok((read.await?, reservation))
+        match read.await {
+            Ok(block) => Ok((block, reservation)),
+            Err(error) => {
+                service.close(&id);
+                Err(error)
+            }
+        }
     };
     if let Some(((block, reservation), reply)) = reply.accept(read.await) {
         let mut message = Vec::new();
@@ -56,24 +82,37 @@ pub(crate) async fn create_stream(
     params: FsCreateStreamParams,
 ) -> Result<Handle, RpcError> {
     let path = params.path;
-    let create = service.execute(params.sandbox, WorkerAccess::Write, move |executor| {
-        executor.create_stream(&path)
-    });
+    let access = FileAccess::to(&path, params.sandbox, WorkerAccess::Write);
+    let create = service.execute(access, move |executor| executor.create_stream(&path));
     let (writer, exit) = create.await?;
-    Ok(Handle::Write(Arc::new(OpenWriter { writer, exit })))
+    Ok(Handle::Stream(Arc::new(OpenWriter { writer, exit })))
 }
 
-/// Writes a block of the new content.
+/// Writes a block of a stream, or into a file that was opened to be replaced. It stays open if that
+/// fails.
 pub(crate) async fn write_block(
     service: Arc<FileService>,
     params: FsWriteBlockParams,
 ) -> Result<Empty, RpcError> {
     let handle = service.connection.handles.lock().get(&params.handle_id);
-    let Some(Handle::Write(open)) = handle else {
-        return Err(unknown_handle("write", &params.handle_id));
-    };
-    let write = move || open.writer.write_block(params.offset, &params.chunk.0);
-    service.blocking(write).await?;
+    let bytes = params.chunk.0;
+    match handle {
+        Some(Handle::Stream(open)) => {
+            let write = move || open.writer.write_block(params.offset, &bytes);
+            service.blocking(write).await?;
+        }
+        Some(Handle::File(file)) => {
+            let write = move || file.write_block(params.offset, &bytes);
+            service.blocking(write).await?;
+        }
+        None => {
+            // Released servers check the block before the handle.
+            let limits = service.connection.server.settings.files;
+            OpenFile::check_write(params.offset, bytes.len(), limits)
+                .map_err(|error| convert::files_error(&error))?;
+            return Err(unknown_handle(&params.handle_id));
+        }
+    }
     Ok(Empty {})
 }
 
@@ -89,7 +128,7 @@ pub(crate) async fn commit(
         .lock()
         .take_writer(&params.handle_id);
     let Some(OpenWriter { writer, exit }) = writer.and_then(Arc::into_inner) else {
-        return Err(unknown_handle("write", &params.handle_id));
+        return Err(unknown_handle(&params.handle_id));
     };
     let committed = service.blocking(move || writer.commit()).await;
     exit.wait().await;

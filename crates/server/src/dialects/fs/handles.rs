@@ -12,10 +12,10 @@ const MAX_HANDLE_BYTES: usize = 32;
 /// An open handle. Clones share the file.
 #[derive(Clone, Debug)]
 pub(crate) enum Handle {
-    /// A file that is read in blocks.
-    Read(Arc<OpenFile>),
-    /// A file that is being replaced in blocks.
-    Write(Arc<OpenWriter>),
+    /// A file that is read, or replaced in place, in blocks. The kernel rejects the other use.
+    File(Arc<OpenFile>),
+    /// A stream of the new content of a file, which replaces the old one when it is committed.
+    Stream(Arc<OpenWriter>),
 }
 
 /// A file that is being replaced, and the exit of its worker.
@@ -58,19 +58,19 @@ impl Handles {
         let rejected = |message: String| Err(RpcError::invalid_request(message));
         if id.len() > MAX_HANDLE_BYTES {
             return rejected(format!(
-                "handleId must be at most {MAX_HANDLE_BYTES} bytes long"
+                "file handle ID must not exceed {MAX_HANDLE_BYTES} bytes"
             ));
         }
         if self.closed {
             return rejected("the connection has ended".to_owned());
         }
         if self.open.contains_key(id) {
-            return rejected(format!("file read handle `{id}` already exists"));
+            return rejected(format!("file handle `{id}` already exists"));
         }
         if self.open.len() >= self.limit {
             let limit = self.limit;
             return rejected(format!(
-                "at most {limit} file reads may be open per connection"
+                "at most {limit} file handles may be open per connection"
             ));
         }
         let slot = ReservationId(self.next);
@@ -109,7 +109,7 @@ impl Handles {
     /// Removes the writer with this id.
     pub(crate) fn take_writer(&mut self, id: &str) -> Option<Arc<OpenWriter>> {
         match self.open.get(id) {
-            Some((_, Some(Handle::Write(writer)))) => {
+            Some((_, Some(Handle::Stream(writer)))) => {
                 let writer = Arc::clone(writer);
                 self.open.remove(id);
                 Some(writer)
@@ -133,10 +133,10 @@ impl Handles {
     }
 }
 
-/// Returns the error for an id that has no handle of this kind.
-pub(super) fn unknown_handle(kind: &str, id: &str) -> RpcError {
+/// Returns the error for an id that has no handle.
+pub(super) fn unknown_handle(id: &str) -> RpcError {
     let id: String = id.chars().take(MAX_HANDLE_BYTES).collect();
-    let message = format!("unknown file {kind} handle `{id}`");
+    let message = format!("unknown file handle `{id}`");
     RpcError::new(code::NOT_FOUND, ErrorKind::UnknownHandle, message)
 }
 
@@ -150,7 +150,7 @@ mod tests {
         let executor = FileExecutor::in_process(Files::default());
         let path = PathUri::from_path("/proc/meminfo".as_ref());
         let file = executor.open(&path, Symlinks::Follow);
-        Handle::Read(Arc::new(file.unwrap()))
+        Handle::File(Arc::new(file.unwrap()))
     }
 
     fn rejection(handles: &mut Handles, id: &str) -> String {
@@ -163,7 +163,7 @@ mod tests {
         let slot = handles.reserve("a").unwrap();
         assert_eq!(
             rejection(&mut handles, "a"),
-            "file read handle `a` already exists"
+            "file handle `a` already exists"
         );
         assert!(handles.get("a").is_none(), "it is only reserved");
         assert!(handles.fill("a", slot, handle()).is_none());
@@ -171,7 +171,7 @@ mod tests {
         handles.reserve("b").unwrap();
         assert_eq!(
             rejection(&mut handles, "c"),
-            "at most 2 file reads may be open per connection"
+            "at most 2 file handles may be open per connection"
         );
         assert!(handles.close("a").is_some());
         assert!(handles.close("a").is_none());
@@ -188,7 +188,7 @@ mod tests {
         handles.free("a", early);
         assert_eq!(
             rejection(&mut handles, "a"),
-            "file read handle `a` already exists",
+            "file handle `a` already exists",
             "the id belongs to the later reservation"
         );
         assert!(handles.fill("a", late, handle()).is_none());

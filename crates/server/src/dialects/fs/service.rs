@@ -2,14 +2,17 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use outpost_engine::{WorkerExit, sandbox::WorkerAccess};
-use outpost_files::{FileExecutor, Files, FilesError};
-use outpost_protocol::{FileRequest, PathUri, RpcError, SandboxParams};
-use outpost_rpc::Lanes;
+use outpost_engine::{FileClient, StartError, WorkerExit, sandbox::WorkerAccess};
+use outpost_files::{FileExecutor, Files, FilesError, WatchError};
+use outpost_protocol::{
+    AppMetadata, ErrorKind, FileReply, FileRequest, PathUri, PathUse, RpcError, SandboxParams,
+};
+use outpost_rpc::{Lanes, MemoryCharge, MemoryShare};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::handles::{Handle, ReservationId};
 use crate::{
+    auth::RequestPath,
     connection::{Connection, Reply},
     convert,
     file_threads::FileThreadError,
@@ -27,6 +30,39 @@ pub(crate) struct FileService {
     pub(super) large: Semaphore,
     /// One permit for each listing that may be in memory.
     listings: Semaphore,
+}
+
+/// The files that an operation uses, and how.
+pub(crate) struct FileAccess {
+    /// The sandbox that the client asks for.
+    pub(crate) sandbox: Option<SandboxParams>,
+    /// The paths of the request. Empty for those that a client does not name.
+    pub(crate) paths: Vec<RequestPath>,
+    pub(crate) worker: WorkerAccess,
+}
+
+impl FileAccess {
+    /// Access to a file that the client names.
+    pub(crate) fn to(
+        path: &PathUri,
+        sandbox: Option<SandboxParams>,
+        worker: WorkerAccess,
+    ) -> FileAccess {
+        FileAccess {
+            sandbox,
+            paths: vec![RequestPath::followed(path.as_path())],
+            worker,
+        }
+    }
+
+    /// Reading files that the client does not name.
+    pub(crate) fn of_host(sandbox: Option<SandboxParams>) -> FileAccess {
+        FileAccess {
+            sandbox,
+            paths: Vec::new(),
+            worker: WorkerAccess::Read,
+        }
+    }
 }
 
 /// The handle or path that a request is about.
@@ -60,28 +96,60 @@ impl FileService {
         })
     }
 
+    /// The connection.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     /// Runs an operation on a blocking thread, in a sandboxed worker if there is a sandbox to
     /// enforce.
     ///
     /// Returns after the worker has exited, so that the client finds no trace of it, unless the
     /// result keeps the worker in use.
-    pub(super) async fn execute<T: Send + 'static>(
+    pub(crate) async fn execute<T: Send + 'static>(
         &self,
-        sandbox: Option<SandboxParams>,
-        access: WorkerAccess,
+        access: FileAccess,
         operation: impl FnOnce(FileExecutor) -> Result<T, FilesError> + Send + 'static,
     ) -> Result<(T, WorkerExit), RpcError> {
         let permit = self.running.acquire().await;
-        let (host, engine) = (&self.connection.server.host, &self.connection.server.engine);
-        let policy = sandbox.and_then(|sandbox| sandbox.into_policy(host.info.cwd.as_path()));
-        let client = (self.connection.peer, Arc::as_ptr(&self.connection).addr());
-        let executor = engine.file_executor(client, policy, &host.environment, access, self.files);
-        let executor = executor.await;
+        let executor = self.executor(access).await;
         let (executor, exit) = executor.map_err(|error| convert::start_error(&error))?;
         let result = self.on_thread(move || operation(executor)).await;
         drop(permit);
         exit.wait().await;
         Ok((result?, exit))
+    }
+
+    /// Returns an executor that is confined as the request and the principal ask for.
+    async fn executor(&self, access: FileAccess) -> Result<(FileExecutor, WorkerExit), StartError> {
+        let connection = &self.connection;
+        let (host, engine) = (&connection.server.host, &connection.server.engine);
+        let asks_for_none = access.sandbox.as_ref();
+        connection.check_unconfined(asks_for_none.is_some_and(SandboxParams::asks_for_none))?;
+        let sandbox = access.sandbox;
+        let policy = sandbox.and_then(|sandbox| sandbox.into_policy(host.info.cwd.as_path()));
+        let floor = connection.file_floor(access.paths, policy.as_ref()).await?;
+        let client = FileClient {
+            peer: connection.peer,
+            max_processes: connection.principal.settings.limits.processes,
+            key: Arc::as_ptr(connection).addr(),
+        };
+        let confinement = (policy, floor);
+        let environment = &host.environment;
+        let worker = access.worker;
+        let executor = engine.file_executor(client, confinement, environment, worker, self.files);
+        executor.await
+    }
+
+    /// Rejects a watch with a sandbox that has to be enforced: the kernel reports changes of files
+    /// to the server, without regard to what a sandbox hides.
+    pub(super) fn check_watch(&self, sandbox: Option<SandboxParams>) -> Result<(), RpcError> {
+        let cwd = self.connection.server.host.info.cwd.as_path();
+        match sandbox.and_then(|sandbox| sandbox.into_policy(cwd)) {
+            None => Ok(()),
+            Some(_) => Err(RpcError::invalid_params(WatchError::Confined.to_string())
+                .with_kind(ErrorKind::Sandbox)),
+        }
     }
 
     /// Runs an operation on an open file on a blocking thread.
@@ -163,6 +231,31 @@ fn drop_in_background(files: impl IntoIterator<Item = Handle>) {
     }
 }
 
+/// The memory of a listing while it is built.
+struct ListingMemory {
+    charge: MemoryCharge,
+    used: usize,
+}
+
+impl ListingMemory {
+    /// Bytes that are charged at a time.
+    const STEP_BYTES: usize = 16 * 1024;
+
+    fn new(share: &MemoryShare) -> Self {
+        ListingMemory {
+            charge: share.empty_charge(),
+            used: 0,
+        }
+    }
+
+    /// Takes memory for further entries if it is free.
+    fn take(&mut self, bytes: usize) -> bool {
+        self.used += bytes;
+        let missing = self.used.saturating_sub(self.charge.bytes());
+        missing == 0 || self.charge.try_grow(missing.max(Self::STEP_BYTES))
+    }
+}
+
 /// Performs a file operation and sends its reply.
 pub(crate) async fn perform(service: Arc<FileService>, request: FileRequest, reply: Reply) {
     let FileRequest { op, sandbox } = request;
@@ -171,24 +264,38 @@ pub(crate) async fn perform(service: Arc<FileService>, request: FileRequest, rep
     } else {
         None
     };
-    let access = if op.is_read_only() {
+    let worker = if op.is_read_only() {
         WorkerAccess::Read
     } else {
         WorkerAccess::Write
     };
-    let mut memory = service.connection.memory.empty_charge();
-    let performed = service.execute(sandbox, access, move |executor| executor.perform(op));
-    let Some(((result, _), reply)) = reply.accept(performed.await) else {
+    let mut memory = ListingMemory::new(&service.connection.memory);
+    let paths = op.used_paths().into_iter().map(|used| RequestPath {
+        path: used.path.to_owned(),
+        is_entry: used.path_use == PathUse::Entry,
+    });
+    let access = FileAccess {
+        sandbox,
+        paths: paths.collect(),
+        worker,
+    };
+    let performed = service.execute(access, move |executor| {
+        let reply = executor.perform_within(op, &mut |bytes| memory.take(bytes))?;
+        Ok((reply, memory))
+    });
+    let Some((((result, mut memory), _), reply)) = reply.accept(performed.await) else {
         return;
     };
     let Some(bytes) = result.listing_bytes() else {
-        return reply.send(Ok(result));
+        return match result {
+            FileReply::Metadata(metadata) if reply.is_for_app() => {
+                reply.send(Ok(AppMetadata::from(metadata)));
+            }
+            result => reply.send(Ok(result)),
+        };
     };
     // The entries, until they are encoded.
-    let held = memory.try_grow(bytes).then_some(());
-    let Some(((), reply)) = reply.accept(held.ok_or_else(RpcError::overloaded)) else {
-        return;
-    };
+    memory.charge.shrink_to(bytes);
     let reserved = service.connection.reserve(bytes).await;
     if let Some((reservation, reply)) = reply.accept(reserved) {
         reply.send_large(result, bytes, reservation);

@@ -10,7 +10,7 @@ use outpost_protocol::{
 use outpost_rpc::outbox::{MessageBlock, Reservation};
 use tokio::sync::SemaphorePermit;
 
-use super::FileService;
+use super::{FileAccess, FileService};
 use crate::connection::Reply;
 
 /// The largest file that is encoded as a whole. Larger ones are sent while they are read.
@@ -102,7 +102,8 @@ async fn begin(
 ) -> Result<BegunResponse<'_>, RpcError> {
     let path = params.path;
     let symlinks = params.symlinks;
-    let open = service.execute(params.sandbox, WorkerAccess::Read, move |executor| {
+    let access = FileAccess::to(&path, params.sandbox, WorkerAccess::Read);
+    let open = service.execute(access, move |executor| {
         let file = executor.open(&path, symlinks)?;
         let len = file.size()?;
         Ok((Arc::new(file), len))
@@ -116,6 +117,7 @@ async fn begin(
     }
     // Also a file that has more than it reports, as in /proc. A request that waits here holds only a
     // descriptor.
+    read_ahead(service, &file).await?;
     let permit = service.large.acquire().await.ok();
     let begun = read_beginning(service, &file, usize::MAX, id).await?;
     let begun = begun.ok_or_else(|| RpcError::internal("file operation failed"))?;
@@ -123,6 +125,28 @@ async fn begin(
         _permit: permit,
         ..begun
     })
+}
+
+/// Reads a file once before its response is begun, so that a file system that does not answer holds up
+/// this request only: the connection sends nothing else until the response is complete. The response
+/// then comes from the page cache.
+async fn read_ahead(service: &FileService, file: &Arc<OpenFile>) -> Result<(), RpcError> {
+    let limit = service.connection.server.settings.files.file_bytes;
+    let gone = service.connection.gone.clone();
+    let file = Arc::clone(file);
+    let read = service.blocking(move || {
+        let mut block = vec![0; BLOCK_BYTES];
+        let mut offset = 0;
+        while offset < limit && !gone.is_cancelled() {
+            let read = file.fill(offset, &mut block)?;
+            offset += read as u64;
+            if read < block.len() {
+                break;
+            }
+        }
+        Ok(())
+    });
+    read.await
 }
 
 /// Reads the beginning of a file, or all of it if `len` is small. Returns `None` if it has more than
@@ -200,7 +224,8 @@ pub(crate) async fn write_file(
     let path = params.path;
     let symlinks = params.symlinks;
     let _permit = service.whole_file_permit(bytes.len() as u64).await;
-    let write = service.execute(params.sandbox, WorkerAccess::Write, move |executor| {
+    let access = FileAccess::to(&path, params.sandbox, WorkerAccess::Write);
+    let write = service.execute(access, move |executor| {
         executor.write(&path, &bytes, symlinks)
     });
     write.await?;

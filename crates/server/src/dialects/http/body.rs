@@ -15,7 +15,7 @@ use super::{
     backlog::{Backlog, BodyChunk},
     request::Registration,
 };
-use crate::dialects::feed::notify;
+use crate::dialects::notifier::{Notifier, SharedNotificationOptions};
 
 /// The largest piece.
 const MAX_DELTA_BYTES: usize = 1024 * 1024;
@@ -25,6 +25,7 @@ const MAX_DELTA_BYTES: usize = 1024 * 1024;
 pub(super) struct BodyFeed {
     this: Weak<BodyFeed>,
     outbox: Outbox,
+    notifications: SharedNotificationOptions,
     frame: BodyEncoder,
     state: Mutex<State>,
     /// Wakes the reading task when there is space again, or when the last piece is sent.
@@ -42,6 +43,7 @@ struct State {
 impl BodyFeed {
     pub(super) fn new(
         outbox: &Outbox,
+        notifications: &SharedNotificationOptions,
         registration: Registration,
         window: usize,
         acked: bool,
@@ -49,6 +51,7 @@ impl BodyFeed {
         Arc::new_cyclic(|this| BodyFeed {
             this: this.clone(),
             outbox: outbox.clone(),
+            notifications: Arc::clone(notifications),
             frame: BodyEncoder::new(&registration.id),
             state: Mutex::new(State {
                 backlog: Backlog::new(window, acked),
@@ -110,13 +113,15 @@ impl Feed for BodyFeed {
     fn fill(&self, frames: &mut FrameBuffer, budget: usize) -> More {
         // Reset before the backlog is read: later additions must queue the feed again.
         self.queued.store(false, Ordering::Release);
+        let mut notifier = Notifier::new(frames, &self.notifications);
         let mut state = self.state.lock();
         match state.backlog.take(budget.min(MAX_DELTA_BYTES)) {
             None => {}
             Some(BodyChunk::Delta(seq, bytes)) => {
                 let len = self.frame.encoded_len(seq, bytes.len());
-                self.frame.encode(frames.begin(len), seq, &bytes);
-                frames.finish();
+                notifier.encode(HTTP_BODY_DELTA, len, |out| {
+                    self.frame.encode(out, seq, &bytes);
+                });
             }
             Some(BodyChunk::Last(seq, error)) => {
                 // Release the id before the message is sent: the client may reuse it at once.
@@ -128,7 +133,7 @@ impl Feed for BodyFeed {
                         done: true,
                         error,
                     };
-                    notify(frames, HTTP_BODY_DELTA, &delta);
+                    notifier.notify(HTTP_BODY_DELTA, &delta);
                 }
             }
         }

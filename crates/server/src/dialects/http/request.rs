@@ -108,7 +108,7 @@ impl Exchanges {
         }
         let mut requests = self.requests.lock();
         if requests.stream(&id).is_some() {
-            let message = format!("http/request requestId {id} is in use by a stream");
+            let message = format!("http/request streamResponse requestId `{id}` is already active");
             return Err(RpcError::invalid_params(message));
         }
         let permit = Arc::clone(&self.permits).try_acquire_owned();
@@ -189,6 +189,7 @@ fn admit(
     connection: &Connection,
     params: HttpRequestParams,
 ) -> Result<(Request, Registration), RpcError> {
+    connection.check_network()?;
     convert::check_length("requestId", &params.request_id, MAX_NAME_BYTES)?;
     let (id, streamed) = (params.request_id.clone(), params.stream_response);
     let request = request_of(params, &connection.server.host.environment)
@@ -267,7 +268,13 @@ async fn stream(
     let Some((_memory, reply)) = reply.accept(memory.ok_or_else(RpcError::overloaded)) else {
         return;
     };
-    let feed = BodyFeed::new(&connection.outbox, registration, window, acked);
+    let feed = BodyFeed::new(
+        &connection.outbox,
+        &connection.notifications,
+        registration,
+        window,
+        acked,
+    );
     let requests = &connection.exchanges.requests;
     if let Some(request) = requests.lock().in_progress.get_mut(&number) {
         // Acknowledgements reach the body from now on.

@@ -50,17 +50,22 @@ async fn try_exec(
     let server_cwd = server.host.info.cwd.as_path();
     let cwd = params.cwd.as_ref();
     let cwd = cwd.map_or_else(|| server_cwd.to_owned(), |cwd| server_cwd.join(cwd));
-    let (sandbox, source) = match &params.sandbox_policy {
-        Some(policy) => (policy_of(policy, &cwd), "sandbox policy"),
-        None => {
-            let profiles = &settings.profiles;
-            let name = params.permission_profile.as_ref();
-            let policy = profiles.policy(name.unwrap_or(&profiles.default), &cwd);
+    let profiles = &settings.profiles;
+    let connection = &scope.connection;
+    let (sandbox, source) = match (&params.sandbox_policy, &params.permission_profile) {
+        (Some(policy), _) => (policy_of(policy, &cwd), "sandbox policy"),
+        // The sandbox of the principal takes the place of the default profile.
+        (None, None) if connection.confines_all() => (None, "permission profile"),
+        (None, name) => {
             let source = "permission profile";
+            let policy = profiles.policy(name.as_ref().unwrap_or(&profiles.default), &cwd);
             let policy = policy.map_err(|error| invalid_sandbox(source, &error))?;
             (policy, source)
         }
     };
+    let names_one = params.sandbox_policy.is_some() || params.permission_profile.is_some();
+    let allowed = connection.check_unconfined(names_one && sandbox.is_none());
+    allowed.map_err(convert::not_permitted)?;
     let env = &server.host.environment;
     let start = Start {
         id: name,
@@ -70,10 +75,13 @@ async fn try_exec(
         sandbox,
         stdio,
         timeout,
+        limits: params.limits.unwrap_or_default(),
         ..scope.start_defaults()
     };
     let process = scope.start(start).await.map_err(|error| match &error {
-        StartError::Sandbox(error) => invalid_sandbox(source, error),
+        StartError::Sandbox(sandbox) if error.kind() == ErrorKind::Sandbox => {
+            invalid_sandbox(source, sandbox)
+        }
         other => COMMAND.start_error(other),
     })?;
     Ok((process, output))

@@ -74,7 +74,13 @@ impl Dialect {
             StartError::Spawn(spawn) => {
                 RpcError::internal(format!("failed to spawn {}: {spawn}", self.spawned))
             }
+            error if error.kind() == ErrorKind::Forbidden => {
+                RpcError::not_permitted(error.to_string())
+            }
+            StartError::NotPermitted(error) => RpcError::not_permitted(error.to_string()),
             StartError::Sandbox(error) => RpcError::invalid_request(error.to_string()),
+            StartError::NetworkProxy(_) => RpcError::internal(error.to_string()),
+            StartError::Limit(error) => RpcError::invalid_params(error.to_string()),
             StartError::Cancelled(_) | StartError::SessionEnded => {
                 RpcError::invalid_request("the connection has ended")
             }

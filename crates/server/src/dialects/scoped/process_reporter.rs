@@ -1,25 +1,25 @@
 //! Reports the output and the end of a process that belongs to a connection.
 
-use outpost_engine::{Event, Process, Session, Stream, StreamEnd};
+use outpost_engine::{Event, Exit, Process, Session, Stream, StreamEnd};
 use outpost_protocol::{
     COMMAND_EXITED, CommandResult, NoMemory, OutputDeltaEncoder, PROCESS_EXITED, SpawnExited,
     V0Exited,
 };
-use outpost_rpc::{FrameBuffer, MemoryCharge};
+use outpost_rpc::MemoryCharge;
 
 use super::{
     Scope,
     stream_cap::{AllowedPrefix, StreamCap},
 };
 use crate::{
-    connection::{Reply, no_memory},
-    dialects::feed::{EventEncoder, notify},
+    connection::Reply,
+    dialects::{feed::EventEncoder, notifier::Notifier},
 };
 
 /// Bytes of the final message that one stream cannot take from the other.
 const RESERVED_PER_STREAM_BYTES: u64 = 1024 * 1024;
-/// Copies of the output of a command in memory: the encoded response, and its frames.
-const COPIES: usize = 2;
+/// Copies of the output of a command in memory: its text, the encoded response, and its frames.
+const COPIES: usize = 3;
 
 /// Transfer of output to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) struct ProcessReporter {
     buffered_bytes: u64,
     /// Memory of the buffered output, until the final message is written.
     memory: MemoryCharge,
-    exit_code: i32,
+    exit: Exit,
 }
 
 impl ProcessReporter {
@@ -77,7 +77,7 @@ impl ProcessReporter {
             stderr: StreamCap::new(output.streamed, output.cap),
             buffered_bytes: scope.connection.server.settings.buffered_output_bytes,
             memory: scope.connection.memory.empty_charge(),
-            exit_code: 0,
+            exit: Exit::default(),
         }
     }
 
@@ -107,7 +107,7 @@ impl ProcessReporter {
         self.stream(stream).1.consume(bytes, room)
     }
 
-    fn encode_exit(&mut self, frames: &mut FrameBuffer, end: StreamEnd) {
+    fn encode_exit(&mut self, notifier: &mut Notifier<'_>, end: StreamEnd) {
         // The client may reuse the name as soon as it reads the exit message.
         self.session.forget(&self.process);
         if self.stdout.truncated || self.stderr.truncated {
@@ -117,7 +117,13 @@ impl ProcessReporter {
                 "buffered output truncated to the largest response or the free memory"
             );
         }
-        let (id, exit_code) = (self.process.id().to_owned(), self.exit_code);
+        let (id, exit_code) = (self.process.id().to_owned(), self.exit.code);
+        let encoded = self.stdout.encoded_bytes + self.stderr.encoded_bytes;
+        let has_room = NoMemory::unless_room_for(encoded as usize * COPIES).is_ok();
+        if !has_room {
+            self.stdout.discard();
+            self.stderr.discard();
+        }
         let (stdout, stderr) = (self.stdout.take_text(), self.stderr.take_text());
         match self.exit_message.take() {
             Some(ExitMessage::Spawn) => {
@@ -129,27 +135,29 @@ impl ProcessReporter {
                     stderr,
                     stderr_cap_reached: self.stderr.reached,
                     output_drain_timed_out: end == StreamEnd::GivenUp,
+                    ended_by: self.exit.ended_by,
+                    usage: self.exit.usage,
                 };
-                notify(frames, PROCESS_EXITED, &exited);
+                notifier.notify(PROCESS_EXITED, &exited);
             }
             // Appended after the output, not sent through the outbox, whose messages
             // overtake it.
             Some(ExitMessage::Command(reply)) => {
-                let room = NoMemory::unless_room_for((stdout.len() + stderr.len()) * COPIES);
-                let result = room.map_err(|_| no_memory("response"));
-                let result = result.map(|()| CommandResult {
+                let result = CommandResult {
                     exit_code,
                     stdout,
                     stderr,
-                });
-                frames.message(&reply.into_message(&result));
+                    stdout_cap_reached: self.stdout.truncated,
+                    stderr_cap_reached: self.stderr.truncated,
+                };
+                notifier.response(&reply.into_message(&Ok(result)));
             }
             Some(ExitMessage::V0) => {
                 let exited = V0Exited {
                     process_id: id,
                     exit_code,
                 };
-                notify(frames, COMMAND_EXITED, &exited);
+                notifier.notify(COMMAND_EXITED, &exited);
             }
             None => {}
         }
@@ -161,7 +169,7 @@ impl EventEncoder for ProcessReporter {
         match event {
             Event::Output(chunk) => self.consume_output(chunk.stream, &chunk.bytes),
             Event::Exited { exit, .. } => {
-                self.exit_code = exit.code;
+                self.exit = *exit;
                 true
             }
             Event::Closed { .. } => false,
@@ -172,17 +180,18 @@ impl EventEncoder for ProcessReporter {
         self.stdout.streams_no_more() || self.stderr.streams_no_more()
     }
 
-    fn encode(&mut self, frames: &mut FrameBuffer, event: &Event) {
+    fn encode(&mut self, notifier: &mut Notifier<'_>, event: &Event) {
         match event {
             Event::Output(chunk) => {
                 let (stream, cap) = self.stream(chunk.stream);
                 if let Some(AllowedPrefix { len, last }) = cap.take(chunk.bytes.len()) {
-                    let out = frames.begin(self.frame.encoded_len(stream, len, last));
-                    self.frame.encode(out, stream, &chunk.bytes[..len], last);
-                    frames.finish();
+                    let bytes = self.frame.encoded_len(stream, len, last);
+                    notifier.encode(self.frame.method(), bytes, |out| {
+                        self.frame.encode(out, stream, &chunk.bytes[..len], last);
+                    });
                 }
             }
-            Event::Closed { end, .. } => self.encode_exit(frames, *end),
+            Event::Closed { end, .. } => self.encode_exit(notifier, *end),
             Event::Exited { .. } => {}
         }
     }

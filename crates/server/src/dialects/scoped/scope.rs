@@ -3,7 +3,9 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use outpost_engine::{Epoch, Process, Session, Start, StartError, Stdio, WriteStatus};
+use outpost_engine::{
+    Epoch, Process, ResourceLimits, Session, Start, StartError, Stdio, WriteStatus,
+};
 use outpost_protocol::{Empty, ErrorKind, RpcError, TerminalSize, base64};
 use outpost_rpc::{MemoryCharge, ProcessLanes, charged_bytes};
 
@@ -99,12 +101,17 @@ impl Scope {
             cwd: PathBuf::new(),
             env: Vec::new(),
             sandbox: None,
+            floor: None,
+            network: None,
             stdio: Stdio::Pipes { stdin: false },
             metadata: BTreeMap::new(),
             timeout: None,
             drain: Some(self.connection.server.settings.drain_timeout),
             retain_bytes: Some(0),
             kill_grace: Duration::ZERO,
+            max_processes: None,
+            limits: ResourceLimits::default(),
+            snapshot: None,
         }
     }
 

@@ -55,6 +55,7 @@ async fn try_spawn(scope: &Scope, params: SpawnParams) -> Result<(Process, Outpu
         argv: params.command,
         cwd: params.cwd.into_path(),
         env: server.host.environment.for_child(Some(&all), params.env),
+        limits: params.limits.unwrap_or_default(),
         ..scope.start_defaults()
     };
     let started = scope.start(start).await;

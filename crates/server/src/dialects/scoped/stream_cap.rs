@@ -96,6 +96,15 @@ impl StreamCap {
         !self.is_streamed() || self.reached
     }
 
+    /// Discards the buffer, for lack of memory.
+    pub(super) fn discard(&mut self) {
+        if self.buffer.take_if(|buffer| !buffer.is_empty()).is_some() {
+            self.buffer = Some(Vec::new());
+            self.reached = true;
+            self.truncated = true;
+        }
+    }
+
     /// Takes the buffer as text. Invalid UTF-8 is replaced.
     pub(super) fn take_text(&mut self) -> String {
         let bytes = self.buffer.as_mut().map(std::mem::take).unwrap_or_default();

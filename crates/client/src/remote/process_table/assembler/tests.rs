@@ -24,6 +24,7 @@ impl History {
             let exit = Exit {
                 code: 7,
                 sandbox_denied: true,
+                ..Exit::default()
             };
             events.insert(before.min(chunks), Event::Exited { seq, exit });
             let end = StreamEnd::Whole;
@@ -83,6 +84,8 @@ impl History {
             closed: happened.iter().any(is_close),
             failure: None,
             sandbox_denied: exit.is_some_and(|exit| exit.sandbox_denied),
+            ended_by: None,
+            usage: None,
         }
     }
 }
@@ -207,6 +210,7 @@ fn buffered_events_are_bounded() {
     let exit = Exit {
         code: 0,
         sandbox_denied: false,
+        ..Exit::default()
     };
     for seq in 0..2 * MAX_BUFFERED as u64 {
         let seq = Seq(10 + seq);
@@ -235,6 +239,8 @@ fn truncated_page_is_not_the_end() {
         closed: true,
         failure: None,
         sandbox_denied: false,
+        ended_by: None,
+        usage: None,
     };
     for mut assembler in [
         EventAssembler::new(Seq::START, 1024),
@@ -255,6 +261,7 @@ fn truncated_page_is_not_the_end() {
         let exit = Exit {
             code: 3,
             sandbox_denied: false,
+            ..Exit::default()
         };
         let exited = Event::Exited { seq: Seq(4), exit };
         let closed = Event::Closed {
@@ -285,6 +292,8 @@ fn exit_within_truncated_page_keeps_its_position() {
         closed: false,
         failure: None,
         sandbox_denied: false,
+        ended_by: None,
+        usage: None,
     };
     let mut assembler = EventAssembler::new(Seq::START, 1024);
     let mut out = Vec::new();

@@ -74,6 +74,7 @@ fn plan(rules: impl Into<Vec<Rule>>) -> Plan {
         rules: rules.into(),
         links: Vec::new(),
         network: Network::Restricted,
+        listen: Vec::new(),
         cwd: "/".into(),
         warnings: Vec::new(),
     }

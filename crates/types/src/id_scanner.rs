@@ -1,5 +1,6 @@
-//! Extracts the id of a response that is too long to be buffered.
+//! Extracts the id of a message that is discarded.
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Longer keys are irrelevant: the longest relevant key is `method`.
@@ -7,10 +8,10 @@ const KEY_BYTES: usize = 16;
 /// Longer ids are not ours.
 const ID_BYTES: usize = 256;
 
-/// Scans the bytes of a discarded message for a response id, so that the waiting call
-/// can fail at once instead of timing out.
+/// Scans the bytes of a discarded message for its id, so that the waiting call can fail at
+/// once instead of timing out.
 #[derive(Debug, Default)]
-pub(crate) struct IdScanner {
+pub struct IdScanner {
     bytes: u64,
     depth: usize,
     in_string: bool,
@@ -23,7 +24,8 @@ pub(crate) struct IdScanner {
 }
 
 impl IdScanner {
-    pub(crate) fn scan(&mut self, bytes: &[u8]) {
+    /// Scans the next bytes of the message.
+    pub fn scan(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         for byte in bytes {
             self.step(*byte);
@@ -31,15 +33,24 @@ impl IdScanner {
     }
 
     /// Returns the number of scanned bytes.
-    pub(crate) fn bytes(&self) -> u64 {
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Returns the request id if the message is a response.
-    pub(crate) fn response_id(&self) -> Option<Value> {
+    #[must_use]
+    pub fn response_id(&self) -> Option<Value> {
         let id = serde_json::from_slice(&self.id).ok()?;
         let is_id = matches!(id, Value::Number(_) | Value::String(_));
         (is_id && !self.has_method).then_some(id)
+    }
+
+    /// Returns the id if the message is a request.
+    #[must_use]
+    pub fn request_id<T: DeserializeOwned>(&self) -> Option<T> {
+        let id = serde_json::from_slice(&self.id).ok()?;
+        self.has_method.then_some(id)
     }
 
     fn step(&mut self, byte: u8) {
@@ -66,6 +77,9 @@ impl IdScanner {
             b':' if self.depth == 1 => {
                 self.in_value = true;
                 self.has_method |= self.key == b"method";
+                if self.key == b"id" {
+                    self.id.clear();
+                }
             }
             b',' if self.depth == 1 => {
                 self.in_value = false;
@@ -130,6 +144,26 @@ mod tests {
             r#"["id",3]"#,
         ] {
             assert_eq!(response_id(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn finds_id_of_a_request() {
+        let request_id = |text: &str| {
+            let mut scanner = IdScanner::default();
+            scanner.scan(text.as_bytes());
+            scanner.request_id::<Value>()
+        };
+        let begun = r#"{"id":7,"method":"fs/writeFile","params":{"id":8,"dataBase64":"QUFB"#;
+        assert_eq!(request_id(begun), Some(json!(7)));
+        let reversed = r#"{"params":{"id":8},"method":"m","id":"a"}"#;
+        assert_eq!(request_id(reversed), Some(json!("a")));
+        assert_eq!(
+            request_id(r#"{"id":1,"id":2,"method":"m"}"#),
+            Some(json!(2))
+        );
+        for text in [r#"{"id":7,"result":{}}"#, r#"{"method":"m"}"#, "nonsense"] {
+            assert_eq!(request_id(text), None, "{text}");
         }
     }
 

@@ -1,143 +1,20 @@
-//! `outpost doctor`: checks what this host can enforce.
+//! Checks of what this host can enforce.
 
-use std::process::ExitCode;
+use std::collections::BTreeMap;
 
-use anyhow::Context;
 use outpost_engine::{
-    Spawner, SpawnerOptions, TreeKind,
+    LimitName, TreeKind,
     sandbox::{HostSupport, Level, Mounter, Unenforceable},
 };
-use serde::Serialize;
-use serde_json::json;
 
-use crate::{
-    cmd::hidden,
-    config,
-    render::{
-        out,
-        screen::{Cell, Screen, Style},
-        visible::visible,
-    },
-};
+use super::{Check, Finding, State, lacks, unknown, works};
 
 const NAMESPACES: &str = "user, mount, PID, IPC and network";
 const SLOWER: &str = "only bubblewrap may mount in them, which is slower and enforces slightly less (docs/sandbox.md)";
 
-/// Arguments of `outpost doctor`.
-#[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:
-  outpost doctor
-  outpost doctor --json | jq '.checks[] | select(.state != \"works\")'
-
-The exit code is 0 if sandboxing works on this host, and 1 otherwise.")]
-pub(crate) struct Doctor {
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// One check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Finding {
-    name: &'static str,
-    state: State,
-    /// The result.
-    found: String,
-    /// The remedy, if something is missing.
-    #[serde(rename = "toDo")]
-    to_do: Option<String>,
-}
-
-/// The result's severity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-enum State {
-    Works,
-    /// Missing, and optional.
-    Absent,
-    /// Missing, and required.
-    Missing,
-    /// Not isolated from the host.
-    Shared,
-    /// Unknown until another check passes.
-    Unknown,
-}
-
-/// Examines this host. The exit code tells whether sandboxing works.
-pub(crate) fn doctor(args: &Doctor) -> anyhow::Result<ExitCode> {
-    let config = config::load_config(None)?;
-    let level = config.sandbox.level;
-    let spawner = Spawner::new(SpawnerOptions {
-        trees: config.trees,
-        subreaper: Some(hidden::subreaper_command()),
-        ..SpawnerOptions::default()
-    })
-    .context("cannot set up process spawning")?;
-    let host = hidden::sandbox(Level::Namespaces, None).preflight();
-    let works = match level {
-        Level::Namespaces => host.is_ok(),
-        Level::Landlock => hidden::sandbox(level, None).preflight().is_ok(),
-    };
-    let landlock = outpost_engine::sandbox::landlock_version().unwrap_or(0);
-    let findings = findings(&host, landlock, level, spawner.tree_kind());
-    if args.json {
-        out::json(&json!({"works": works, "level": level, "checks": findings}))?;
-    } else {
-        out::raw_lines(report(&findings, works, level))?;
-    }
-    Ok(if works {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
-}
-
-fn report(findings: &[Finding], works: bool, level: Level) -> Vec<String> {
-    let screen = Screen::stdout();
-    let rows: Vec<_> = findings.iter().map(row).collect();
-    let mut lines = screen.table(["CHECK", "STATE", "FOUND"], &rows);
-    for finding in findings {
-        if let Some(to_do) = &finding.to_do {
-            lines.push(format!(
-                "\n{}: {}",
-                screen.apply(Style::Bold, finding.name),
-                visible(to_do)
-            ));
-        }
-    }
-    lines.push(String::new());
-    lines.push(match (works, level) {
-        (true, Level::Namespaces) => screen.apply(Style::Good, "Sandboxing works on this host."),
-        (true, Level::Landlock) => screen.apply(
-            Style::Good,
-            "Sandboxing works on this host, with the weaker isolation of sandbox.level = \"landlock\".",
-        ),
-        (false, _) => screen.apply(
-            Style::Bad,
-            "Sandboxing does not work on this host; requests for it are rejected.",
-        ),
-    });
-    lines
-}
-
-fn row(finding: &Finding) -> [Cell; 3] {
-    let (word, style) = match finding.state {
-        State::Works => ("works", Style::Good),
-        State::Absent => ("absent", Style::Quiet),
-        State::Missing => ("missing", Style::Bad),
-        State::Shared => ("shared", Style::Quiet),
-        State::Unknown => ("unknown", Style::Quiet),
-    };
-    [
-        Cell::plain(finding.name),
-        Cell::styled(word, style),
-        Cell::plain(&*finding.found),
-    ]
-}
-
-/// All checks, in the order of repair. `host` is the result of a trial with namespaces, at any
+/// The checks in the order of repair. `host` is the result of a trial with namespaces, at any
 /// level.
-fn findings(
+pub(super) fn findings(
     host: &Result<HostSupport, Unenforceable>,
     landlock: u32,
     level: Level,
@@ -156,28 +33,18 @@ fn findings(
         ("cgroups", cgroups(trees)),
         ("network", sockets(landlock)),
     ];
-    let finding = |(name, (state, found, to_do))| Finding {
-        name,
-        state,
-        found,
-        to_do,
-    };
+    let finding = |(name, check)| Finding::new(name, check);
     checks.map(finding).into()
 }
 
-/// The state, the result, and the remedy if something is missing.
-type Check = (State, String, Option<String>);
-
-fn works(found: impl Into<String>) -> Check {
-    (State::Works, found.into(), None)
-}
-
-fn lacks(state: State, found: impl Into<String>, to_do: &str) -> Check {
-    (state, found.into(), Some(to_do.to_owned()))
-}
-
-fn unknown(found: &str) -> Check {
-    (State::Unknown, found.to_owned(), None)
+/// Which limits of a process can be enforced.
+pub(super) fn limits(unenforceable: &BTreeMap<LimitName, String>) -> Check {
+    let Some(reason) = unenforceable.values().next() else {
+        return works("all can be enforced");
+    };
+    let names: Vec<_> = unenforceable.keys().map(|name| name.as_str()).collect();
+    let found = format!("these are refused: {}", names.join(", "));
+    lacks(State::Absent, found, reason)
 }
 
 fn bubblewrap(host: &Result<HostSupport, Unenforceable>, lacking: State) -> Check {
@@ -296,6 +163,22 @@ mod tests {
         assert!(all[5].found.contains("with a path"), "{all:?}");
         let older = findings(&Ok(support()), 5, Level::Namespaces, TreeKind::Cgroup);
         assert!(older[5].found.contains("all unix sockets"), "{older:?}");
+    }
+
+    #[test]
+    fn limits_without_a_controller_are_named_with_the_remedy() {
+        assert_eq!(limits(&BTreeMap::new()).0, State::Works);
+        let reason = "run it with Delegate=yes".to_owned();
+        let (state, found, to_do) = limits(&BTreeMap::from([
+            (LimitName::MemoryBytes, reason.clone()),
+            (LimitName::Cpus, reason.clone()),
+        ]));
+        assert_eq!(state, State::Absent);
+        assert!(
+            found.contains("memoryBytes") && found.contains("cpus"),
+            "{found}"
+        );
+        assert_eq!(to_do, Some(reason));
     }
 
     #[test]

@@ -1,0 +1,27 @@
+//! Watches files and directories for changes.
+//!
+//! A [`Watcher`] holds the watches of one client on one inotify instance (`inotify`) and one thread
+//! (`watcher`), and reports to a [`WatchListener`].
+//!
+//! - `path_watch`: a file, a directory with its entries or with everything below, or a path that does
+//!   not exist yet. Every directory on the way to the path is watched too (`resolution`), so a watch
+//!   survives that the path is replaced, removed and created again.
+//! - `missing`: tells once that one of some missing paths may exist.
+//!
+//! **No lost changes.** A directory is watched before anything is looked up in it. What changes after
+//! that is an event, and what changed before is seen. If the kernel's queue overflows or a limit is
+//! reached, [`Changes::missed`] says so.
+
+mod changes;
+mod error;
+mod inotify;
+mod missing;
+mod path_watch;
+mod resolution;
+mod set;
+mod watcher;
+
+pub use changes::Changes;
+pub use error::WatchError;
+pub use missing::MissingPaths;
+pub use watcher::{WatchKey, WatchLimits, WatchListener, WatchOptions, Watcher};

@@ -1,0 +1,6 @@
+//! Watches on real directories.
+
+mod missing;
+mod paths;
+mod support;
+mod trees;

@@ -1,0 +1,192 @@
+//! Processes whose subreaper was killed.
+//!
+//! The factory inherits them. If it was killed too, they get the server's own parent or init, out of
+//! reach, unless the server is a child subreaper itself (see
+//! [`SpawnerOptions::adopts_orphans`](crate::SpawnerOptions::adopts_orphans)): then it inherits them, and
+//! subreapers of a killed factory as well. It must reap its zombies then.
+
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal};
+
+use super::descendants::ChildLookup;
+use super::handle::ReaperHandle;
+use super::pool::ReaperPool;
+use crate::sys::wait_children;
+use crate::tree::proc_stat::{self, ProcStat};
+use crate::tree::{is_running, tree_pidfds};
+
+/// How often this process looks for what it has inherited, while it starts others.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The processes of one tree whose subreaper was killed, and of others like it.
+#[derive(Debug)]
+pub(super) struct Orphans {
+    pool: Arc<ReaperPool>,
+    /// Pidfds of the processes found so far.
+    found: Vec<OwnedFd>,
+}
+
+impl Orphans {
+    /// Finds the processes by their parents, sessions and groups, and those that were inherited.
+    pub(super) fn find(reaper: &ReaperHandle, leader: Pid) -> Self {
+        let pool = Arc::clone(&reaper.pool);
+        pool.resume_factory();
+        let leaders = [Some(&leader), reaper.socket.pid.get()];
+        let mut found = tree_pidfds(leaders.into_iter().flatten().copied());
+        found.extend(pool.orphans());
+        tracing::warn!(
+            leader = %leader,
+            left = found.len(),
+            "a subreaper was killed; ending its processes"
+        );
+        Self { pool, found }
+    }
+
+    pub(super) fn kill(&self) {
+        self.pool.resume_factory();
+        kill_all(&self.found);
+    }
+
+    pub(super) fn is_alive(&mut self) -> bool {
+        self.found.retain(is_running);
+        if self.found.is_empty() {
+            // Also those that were forked in the meantime.
+            self.found = self.pool.orphans();
+            self.kill();
+        }
+        !self.found.is_empty()
+    }
+}
+
+pub(super) fn kill_all(pidfds: &[OwnedFd]) {
+    for pidfd in pidfds {
+        let _ = rustix::process::pidfd_send_signal(pidfd, Signal::KILL);
+    }
+}
+
+/// Finds the orphans among the children of a factory.
+pub(super) fn of_factory(factory: Pid) -> Vec<ProcStat> {
+    let all = proc_stat::read_all().into_iter();
+    let parent = factory.as_raw_nonzero().get();
+    all.filter(|stat| stat.parent == parent && !is_subreaper(stat.pid))
+        .collect()
+}
+
+/// Whether a child of the factory is a subreaper, which has the factory's name at first. The factory
+/// kills an orphan that has taken this name.
+fn is_subreaper(pid: Pid) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    name.is_ok_and(|name| matches!(name.trim_end(), "subreaper" | "reaper-factory"))
+}
+
+/// The duties of this process as a child subreaper.
+#[derive(Debug)]
+pub(super) struct Adoption {
+    lookup: ChildLookup,
+    last_check: Mutex<Check>,
+}
+
+#[derive(Debug)]
+struct Check {
+    at: Instant,
+    /// Zombies of this process's session: with their start time.
+    zombies: HashSet<(Pid, u64)>,
+}
+
+impl Adoption {
+    /// Makes this process a child subreaper. `None` if it cannot find its children, or is the init process
+    /// of a container, which inherits the orphans of others too.
+    pub(super) fn begin() -> Option<Self> {
+        let own = rustix::process::getpid();
+        if own == Pid::INIT {
+            return None;
+        }
+        let lookup = ChildLookup::detect().ok()?;
+        rustix::process::set_child_subreaper(Some(own)).ok()?;
+        let check = Check {
+            at: Instant::now(),
+            zombies: HashSet::new(),
+        };
+        Some(Self {
+            lookup,
+            last_check: Mutex::new(check),
+        })
+    }
+
+    /// Finds the orphans among the children of this process, and reaps those that are zombies. `ours` are
+    /// the factory and the subreapers. Other children that this process has started are in its session,
+    /// which a process of a tree cannot join.
+    pub(super) fn orphans(&self, ours: &HashSet<Pid>) -> Vec<ProcStat> {
+        let mut found = self.children(ours);
+        found.retain(|child| !is_in_own_session(child));
+        found.retain(|child| !(child.zombie && wait_children::reap(child.pid)));
+        found
+    }
+
+    /// Whether it is time to look for orphans. Then also reaps the zombies of this process's session that
+    /// nothing has waited for since the last time, such as those of a probe that was killed.
+    pub(super) fn is_due(&self, ours: impl FnOnce() -> HashSet<Pid>) -> bool {
+        let mut last = self.last_check.lock();
+        if last.at.elapsed() < CHECK_INTERVAL {
+            return false;
+        }
+        let children = self.children(&ours()).into_iter();
+        let zombies = children.filter(|child| child.zombie && is_in_own_session(child));
+        let zombies = zombies.map(|child| (child.pid, child.started));
+        let zombies = zombies.filter(|zombie| {
+            let unawaited = last.zombies.contains(zombie);
+            !(unawaited && wait_children::reap(zombie.0))
+        });
+        *last = Check {
+            zombies: zombies.collect(),
+            at: Instant::now(),
+        };
+        true
+    }
+
+    fn children(&self, ours: &HashSet<Pid>) -> Vec<ProcStat> {
+        let children = self.lookup.children(rustix::process::getpid()).into_iter();
+        let others = children.filter(|child| !ours.contains(child));
+        others.filter_map(proc_stat::read).collect()
+    }
+}
+
+impl Drop for Adoption {
+    fn drop(&mut self) {
+        let _ = rustix::process::set_child_subreaper(None);
+    }
+}
+
+fn is_in_own_session(process: &ProcStat) -> bool {
+    let own = rustix::process::getsid(None);
+    own.is_ok_and(|own| own.as_raw_nonzero().get() == process.session)
+}
+
+/// Opens pidfds of these processes and their descendants.
+pub(super) fn with_descendants(roots: Vec<ProcStat>) -> Vec<OwnedFd> {
+    if roots.is_empty() {
+        return Vec::new();
+    }
+    let pid = |stat: &ProcStat| stat.pid.as_raw_nonzero().get();
+    let mut members: HashSet<i32> = roots.iter().map(pid).collect();
+    let mut found = roots;
+    let all = proc_stat::read_all();
+    loop {
+        let before = found.len();
+        for stat in &all {
+            if members.contains(&stat.parent) && members.insert(pid(stat)) {
+                found.push(*stat);
+            }
+        }
+        if found.len() == before {
+            break;
+        }
+    }
+    let alive = found.iter().filter(|stat| !stat.zombie);
+    alive.filter_map(ProcStat::open_pidfd).collect()
+}

@@ -1,0 +1,179 @@
+//! Applies the sandbox, the roots and the limits of a principal to its requests.
+
+use std::{path::PathBuf, sync::Arc};
+
+use outpost_engine::{
+    NotPermitted, Start, StartError,
+    sandbox::{
+        Access, Floor, Network,
+        planning::PROTECTED,
+        policy::{Entry, FileSystem, Policy, Profile},
+    },
+};
+use outpost_protocol::RpcError;
+
+use super::Connection;
+use crate::{
+    auth::{RequestPath, Root, roots},
+    convert,
+};
+
+impl Connection {
+    /// Applies the bounds of the principal to a start.
+    pub(super) async fn bound(&self, start: &mut Start) -> Result<(), StartError> {
+        let settings = &self.principal.settings;
+        start.max_processes = settings.limits.processes;
+        start.limits = settings.limits.of_process(start.limits)?;
+        let workspace_roots = start.sandbox.iter().flat_map(|one| &one.workspace_roots);
+        let used = [&start.cwd].into_iter().chain(workspace_roots);
+        let used = used.cloned().map(RequestPath::followed).collect();
+        let roots = self.check_roots(used).await?;
+        if let Some(profile) = self.least_profile()? {
+            // A proxy connects from outside of the sandbox.
+            if start.network.is_some() && profile.network != Network::Enabled {
+                return Err(NotPermitted::Unconfinable("a managed network").into());
+            }
+            // Without roots, the client chooses the directory that it may write.
+            let workspace = match roots.is_empty() {
+                true => vec![start.cwd.clone()],
+                false => real_paths(&roots),
+            };
+            let limit = profile.policy_for_roots(&workspace);
+            let with_cwd = [workspace, vec![start.cwd.clone()]].concat();
+            let default = profile.policy_for_roots(&with_cwd);
+            start.floor = Some(self.floor(limit, default));
+        }
+        Ok(())
+    }
+
+    /// Checks that a file operation that uses these paths is within the roots of the principal, and
+    /// returns the least confinement of it.
+    pub(crate) async fn file_floor(
+        &self,
+        paths: Vec<RequestPath>,
+        policy: Option<&Policy>,
+    ) -> Result<Option<Arc<Floor>>, StartError> {
+        let profile = self.least_profile()?;
+        // The sandbox decides which other files can be read.
+        let workspace_roots = policy.iter().flat_map(|policy| &policy.workspace_roots);
+        let mut used: Vec<_> = workspace_roots
+            .cloned()
+            .map(RequestPath::followed)
+            .collect();
+        if profile.is_none() {
+            used.extend(paths);
+        }
+        let roots = self.check_roots(used).await?;
+        let policy = match profile {
+            Some(profile) => profile.policy_for_roots(&real_paths(&roots)),
+            None if self.principal.settings.roots.is_empty() => return Ok(None),
+            None => only(&roots),
+        };
+        Ok(Some(self.floor(policy.clone(), policy)))
+    }
+
+    /// Rejects the watch of paths outside of the roots of the principal. A watch cannot be confined.
+    pub(crate) async fn check_watch(&self, paths: Vec<PathBuf>) -> Result<(), RpcError> {
+        let checked = async {
+            if self.least_profile()?.is_some() {
+                return Err(NotPermitted::Unconfinable("a watch").into());
+            }
+            let used = paths.into_iter().map(RequestPath::followed);
+            self.check_roots(used.collect()).await
+        };
+        let checked: Result<_, StartError> = checked.await;
+        checked
+            .map(drop)
+            .map_err(|error| convert::start_error(&error))
+    }
+
+    /// Whether every process of the principal is confined.
+    pub(crate) fn confines_all(&self) -> bool {
+        !matches!(self.least_profile(), Ok(None))
+    }
+
+    /// Whether the principal may watch any path.
+    pub(crate) fn may_watch_anything(&self) -> bool {
+        !self.confines_all() && self.principal.settings.roots.is_empty()
+    }
+
+    /// Rejects an HTTP request if the sandbox of the principal has no network.
+    pub(crate) fn check_network(&self) -> Result<(), RpcError> {
+        let confined = self.least_profile().and_then(|profile| match profile {
+            Some(profile) if profile.network != Network::Enabled => {
+                Err(NotPermitted::Unconfinable("an HTTP request").into())
+            }
+            _ => Ok(()),
+        });
+        confined.map_err(|error| convert::start_error(&error))
+    }
+
+    /// Rejects a request that asks not to be confined, if the principal has a sandbox.
+    pub(crate) fn check_unconfined(&self, asks_for_none: bool) -> Result<(), NotPermitted> {
+        match asks_for_none && self.confines_all() {
+            true => Err(NotPermitted::Unconfined),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the profile that is the principal's least confinement, if it has one.
+    fn least_profile(&self) -> Result<Option<Profile>, StartError> {
+        let Some(name) = &self.principal.settings.sandbox else {
+            return Ok(None);
+        };
+        let profile = self.server.settings.profiles.profile(name);
+        // The configuration names existing profiles only.
+        profile.map_err(|_| NotPermitted::Unconfined.into())
+    }
+
+    fn floor(&self, limit: Policy, default: Policy) -> Arc<Floor> {
+        let tmpdir = self.server.host.environment.get("TMPDIR");
+        Arc::new(Floor {
+            limit,
+            default,
+            tmpdir: tmpdir.map(ToOwned::to_owned),
+        })
+    }
+
+    /// Checks that all paths lie below the roots of the principal, if it has some. Returns those that
+    /// exist.
+    async fn check_roots(&self, used: Vec<RequestPath>) -> Result<Vec<Root>, StartError> {
+        let configured = self.principal.settings.roots.clone();
+        if configured.is_empty() {
+            return Ok(Vec::new());
+        }
+        let check = move || {
+            let roots = roots::existing(&configured);
+            match roots::find_outside(&roots, &used) {
+                Some(outside) => Err(outside),
+                None => Ok(roots),
+            }
+        };
+        let checked = self.server.file_threads.run(check).await;
+        let checked = checked.map_err(|_| StartError::TooMany)?;
+        checked.map_err(|outside| NotPermitted::OutsideRoots(outside).into())
+    }
+}
+
+fn real_paths(roots: &[Root]) -> Vec<PathBuf> {
+    roots.iter().map(|root| root.real.clone()).collect()
+}
+
+/// Returns a policy that grants these directories only.
+fn only(roots: &[Root]) -> Policy {
+    let write = |path: PathBuf| Entry::path(path, Access::Write).skip_missing();
+    let entries = roots.iter().flat_map(|root| {
+        // Otherwise they would be read-only, which is for confined processes.
+        let protected = PROTECTED.into_iter().map(|name| root.real.join(name));
+        // With the symbolic links on the way to it.
+        let named = Some(&root.named).filter(|named| **named != root.real);
+        let paths = [&root.real].into_iter().chain(named).cloned();
+        paths.chain(protected).map(write)
+    });
+    Policy {
+        file_system: FileSystem::restricted(entries.collect()),
+        network: Network::Restricted,
+        cwd: PathBuf::from("/"),
+        workspace_roots: real_paths(roots),
+    }
+}

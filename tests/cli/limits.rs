@@ -1,0 +1,100 @@
+//! Tests the limits of `outpost run` and `outpost sandbox`.
+
+use super::{outcome, text};
+
+#[tokio::test]
+async fn line_on_stderr_names_the_limit_that_ended_the_command() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("large");
+    let write = format!("exec head -c 10000 /dev/zero > {}", file.display());
+    for (flags, script, code, printed) in [
+        (
+            ["--cpu-time", "1s"],
+            "while :; do :; done",
+            152,
+            "outpost: the CPU time limit of 1s ended the command\n",
+        ),
+        (
+            ["--file-size", "4KiB"],
+            &*write,
+            153,
+            "outpost: the file size limit of 4.0 KiB ended the command\n",
+        ),
+        (["--open-files", "64"], "exit 3", 3, ""),
+        (["--cpu-time", "100"], "kill -KILL $$", 137, ""),
+    ] {
+        let [flag, value] = flags;
+        let args = ["run", flag, value, "--", "/bin/sh", "-c", script];
+        let output = outcome(&args, b"").await;
+        assert_eq!(output.status.code(), Some(code), "{args:?}");
+        assert_eq!(text(&output.stderr), printed, "{args:?}");
+    }
+}
+
+#[tokio::test]
+async fn limits_hold_in_a_sandbox() {
+    let limits = [
+        "--open-files",
+        "77",
+        "--cpu-time",
+        "1",
+        "--file-size",
+        "4KiB",
+    ];
+    let print = "ulimit -n; ulimit -f; ulimit -t";
+    let run = |script| {
+        let script = ["--", "/bin/sh", "-c", script];
+        [&["sandbox", "--cwd", "/tmp"][..], &limits, &script].concat()
+    };
+    let output = outcome(&run(print), b"").await;
+    assert_eq!(
+        text(&output.stdout),
+        "77\n8\n1\n",
+        "{}",
+        text(&output.stderr)
+    );
+    let output = outcome(&run("while :; do :; done"), b"").await;
+    assert_eq!(output.status.code(), Some(152));
+    let printed = "outpost: the CPU time limit of 1s ended the command\n";
+    assert_eq!(text(&output.stderr), printed);
+}
+
+#[tokio::test]
+async fn limit_that_cannot_be_enforced_is_an_error() {
+    // No cgroup is delegated to a program that shares its cgroup with the test; one that has the
+    // controllers already enforces the limits.
+    for (flag, value, limit) in [
+        ("--memory", "64MiB", "memoryBytes"),
+        ("--pids", "20", "processes"),
+        ("--cpus", "1.5", "cpus"),
+    ] {
+        let output = outcome(&["run", flag, value, "--", "echo", "ran"], b"").await;
+        let stderr = text(&output.stderr);
+        if output.status.success() {
+            assert_eq!((text(&output.stdout), stderr), ("ran\n", ""));
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(text(&output.stdout), "");
+        let message = format!("outpost: limit cannot be enforced on this executor: {limit}: ");
+        assert!(stderr.starts_with(&message), "{stderr}");
+        assert!(stderr.contains("Delegate=yes"), "{stderr}");
+    }
+}
+
+#[tokio::test]
+async fn invalid_limits_are_rejected() {
+    for (flag, value, code) in [
+        ("--memory", "lots", 2),
+        ("--memory", "0", 1),
+        ("--cpus", "many", 2),
+        ("--cpus", "0", 1),
+        ("--cpu-time", "500ms", 2),
+        ("--pids", "-1", 2),
+    ] {
+        let flag = format!("{flag}={value}");
+        let output = outcome(&["run", &flag, "--", "echo", "ran"], b"").await;
+        assert_eq!(output.status.code(), Some(code), "{flag}");
+        assert_eq!(text(&output.stdout), "", "{flag}");
+    }
+}

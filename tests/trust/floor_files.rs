@@ -1,0 +1,158 @@
+//! Tests that file operations, watches, discovery and HTTP requests of a principal with a sandbox are no
+//! way around it.
+
+use outpost_testkit::{base64, file_uri, sh, unbase64};
+use serde_json::{Value, json};
+
+use super::{
+    floor::Floor,
+    support::{Directories, entry, managed, special},
+};
+
+#[tokio::test]
+async fn file_operations_get_the_sandbox_of_the_principal() {
+    let floor = Floor::new().await;
+    let (client, path) = (&floor.confined, |name: &str| floor.directories.path(name));
+    let uri = |name: &str| file_uri(&path(name));
+    let written = json!({"path": uri("ws/new"), "dataBase64": base64("new")});
+    client.call("fs/writeFile", written).await;
+    let read = client
+        .call("fs/readFile", json!({"path": uri("outside/file")}))
+        .await;
+    assert_eq!(unbase64(&read["dataBase64"]), b"outside");
+    for (method, params) in [
+        ("fs/readFile", json!({"path": uri("secret/config.toml")})),
+        ("fs/readFile", json!({"path": uri("ws/key.pem")})),
+        ("fs/readFile", json!({"path": uri("tokens.toml")})),
+        (
+            "fs/open",
+            json!({"path": uri("ws/key.pem"), "handleId": "h"}),
+        ),
+        ("fs/readDirectory", json!({"path": uri("secret")})),
+        (
+            "fs/writeFile",
+            json!({"path": uri("outside/new"), "dataBase64": ""}),
+        ),
+        (
+            "fs/writeFile",
+            json!({"path": uri("ws/link/new"), "dataBase64": ""}),
+        ),
+        (
+            "fs/writeFile",
+            json!({"path": uri("outpost.toml"), "dataBase64": ""}),
+        ),
+        (
+            "fs/open",
+            json!({"path": uri("outside/file"), "handleId": "h", "mode": "replace"}),
+        ),
+        (
+            "fs/createStream",
+            json!({"path": uri("outside/file"), "handleId": "h"}),
+        ),
+        ("fs/createDirectory", json!({"path": uri("outside/new")})),
+        ("fs/remove", json!({"path": uri("outside/file")})),
+        (
+            "fs/copy",
+            json!({
+                "sourcePath": uri("secret/config.toml"), "destinationPath": uri("ws/copy"),
+            }),
+        ),
+        (
+            "fs/copy",
+            json!({
+                "sourcePath": uri("ws/own"), "destinationPath": uri("outside/new"),
+            }),
+        ),
+    ] {
+        client.call_fails(method, params).await;
+    }
+    assert!(!path("outside/new").exists() && path("outside/file").exists());
+    let wider = [
+        json!({"permissions": {"type": "disabled"}}),
+        floor.with_entries(&[entry(&path("outside"), "write")]),
+        managed(&[special("root", "read")], "restricted", &[]),
+    ];
+    for sandbox in wider {
+        let params = json!({"path": uri("outside/file"), "sandbox": sandbox});
+        floor.refused("fs/readFile", params.clone()).await;
+        floor.refused("fs/getMetadata", params.clone()).await;
+        let mut open = params;
+        open["handleId"] = json!("wide");
+        floor.refused("fs/open", open).await;
+    }
+}
+
+#[tokio::test]
+async fn discovery_gets_the_sandbox_of_the_principal() {
+    let floor = Floor::new().await;
+    let read = json!({"cwd": file_uri(&floor.directories.path("ws")), "configPaths": [["mcp_servers"]], "requirementsPaths": []});
+    let found = |result: &Value| result.to_string().contains("command = ");
+    let result = floor
+        .free
+        .call("environmentConfig/read", read.clone())
+        .await;
+    assert!(found(&result), "{result}");
+    if let Ok(result) = floor
+        .confined
+        .try_call("environmentConfig/read", read)
+        .await
+    {
+        assert!(!found(&result), "{result}");
+    }
+    let secret = file_uri(&floor.directories.path("secret"));
+    let skill = floor.directories.path("secret/SKILL.md");
+    std::fs::write(skill, "---\nname: hidden\n---\n").expect("a file");
+    let roots = json!({"roots": [{"id": "r", "path": secret}]});
+    let result = floor
+        .free
+        .call("capabilityRoots/discoverV1", roots.clone())
+        .await;
+    assert!(result.to_string().contains("hidden"), "{result}");
+    let result = floor
+        .confined
+        .call("capabilityRoots/discoverV1", roots)
+        .await;
+    assert!(!result.to_string().contains("hidden"), "{result}");
+}
+
+#[tokio::test]
+async fn watches_and_http_requests_are_refused() {
+    let floor = Floor::new().await;
+    let ws = file_uri(&floor.directories.path("ws"));
+    let watch = json!({"path": ws, "watchId": "w"});
+    floor.refused("fs/watch", watch).await;
+    let missing = json!({"watchId": 1, "missing": [format!("{ws}/x")], "present": null});
+    floor.refused("fs/watchMissing", missing).await;
+    let request = json!({"requestId": "r", "method": "GET", "url": "http://127.0.0.1:1/"});
+    floor.refused("http/request", request.clone()).await;
+    let online = Floor::with_network("enabled").await;
+    let error = online.confined.call_fails("http/request", request).await;
+    assert_ne!(error.parts().0, -32011, "its sandbox has the network");
+}
+
+/// Files that decide who may connect are not for confined processes, whatever their policy grants.
+#[tokio::test]
+async fn secrets_of_the_server_are_hidden() {
+    let directories = Directories::new();
+    let config =
+        "[principals.ci]\nsandbox = \"all\"\n[sandbox.profiles.all.files]\n\":root\" = \"write\"\n";
+    let token = directories.token("ci").await;
+    let socket = directories.text("outpost.sock");
+    let server = directories
+        .server(config)
+        .listen(&format!("unix://{socket}"));
+    let server = server.start().await;
+    let client = server.client_with_token(&token).await;
+    let script = format!(
+        "cat {0}/tokens.toml; echo >> {0}/tokens.toml; mv {0}/tokens.toml {0}/moved; echo >> {0}/outpost.toml; \
+         test -S {0}/outpost.sock && echo reachable; touch {0}/ok && echo written",
+        directories.text("")
+    );
+    let log = client.run(sh("p", &script)).await;
+    assert_eq!(log.stdout(), "written\n", "{}", log.stderr());
+    let tokens = std::fs::read_to_string(directories.path("tokens.toml")).expect("a file");
+    assert!(
+        tokens.contains("sha256") && !tokens.ends_with("\n\n"),
+        "{tokens}"
+    );
+}
