@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal as OsSignal, WaitIdOptions, kill_process, kill
 
 use crate::exit::{ExitSource, ExitStatus};
 use crate::terminal::{self, NoTerminal};
+use crate::tree::proc_stat;
 use crate::tree::{Tree, TreeUsage};
 
 /// Sends signals, resizes the terminal and kills the process tree of one child. The last clone to be
@@ -177,8 +178,8 @@ impl Leader {
         }
         // The terminal keeps the id of a group that is gone. If a process with that pid exists, its
         // session tells whether the id was reused; if none exists, the group cannot be another one.
-        match rustix::process::getsid(Some(group)) {
-            Ok(session) if session != self.pid => None,
+        match proc_stat::read(group) {
+            Some(stat) if stat.session != self.pid.as_raw_nonzero().get() => None,
             _ => Some(group),
         }
     }

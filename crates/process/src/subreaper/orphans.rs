@@ -162,9 +162,11 @@ impl Drop for Adoption {
     }
 }
 
+/// Read from procfs, because the id is 0 if the session's leader is in an outer PID namespace, which
+/// `rustix::process::getsid` does not expect.
 fn is_in_own_session(process: &ProcStat) -> bool {
-    let own = rustix::process::getsid(None);
-    own.is_ok_and(|own| own.as_raw_nonzero().get() == process.session)
+    let own = proc_stat::read(rustix::process::getpid());
+    own.is_some_and(|own| own.session == process.session)
 }
 
 /// Opens pidfds of these processes and their descendants.

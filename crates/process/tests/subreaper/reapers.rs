@@ -115,6 +115,26 @@ async fn adopted_orphans_are_killed_when_supervision_is_killed() {
     }
 }
 
+/// The session id is 0 then, as in a container whose first process did not start a session.
+#[test]
+fn orphans_are_killed_when_session_leader_is_in_outer_pid_namespace() {
+    let mut command = std::process::Command::new("bwrap");
+    command.args([
+        "--unshare-pid",
+        "--dev-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "--",
+    ]);
+    command.arg(std::env::current_exe().expect("the test has a path"));
+    command.arg("reapers::adopted_orphans_are_killed_when_supervision_is_killed");
+    let output = command.arg("--exact").output().expect("bwrap runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("1 passed"), "{text}");
+}
+
 #[tokio::test]
 async fn subreaper_and_factory_survive_common_signals() {
     let spawner = spawner();
