@@ -7,7 +7,7 @@
 //! - [`flow`]: ordering, limits, slow readers
 //! - [`files`]: the `fs/*` methods
 //! - [`serve`]: command line, listening, shutdown
-//! - [`trust`]: authentication, TLS, principals
+//! - [`auth`]: authentication, TLS, principals
 //! - [`cli`]: the commands for people
 //! - [`mcp_serve`]: the tools for models
 //! - [`mcp`]: MCP servers, local and remote
@@ -17,10 +17,11 @@
 //! - [`recording`]: replay of a released client's messages
 //! - [`reliability`]: sessions, process trees, shortage of resources
 //! - [`client`]: the Rust client, over links that are cut
-//! - [`sandbox`]: confined processes, and attempts to escape
+//! - [`sandbox`]: sandboxed processes, and attempts to escape
 //! - [`network`]: the proxies of processes
 //! - [`chaos`]: random requests
 
+mod auth;
 mod chaos;
 mod cli;
 mod client;
@@ -39,7 +40,6 @@ mod reliability;
 mod sandbox;
 mod schema;
 mod serve;
-mod trust;
 mod wire;
 
 use outpost_testkit::{Client, Server, ServerCommand, Transport};
@@ -49,9 +49,9 @@ fn outpost() -> ServerCommand {
     ServerCommand::new(env!("CARGO_BIN_EXE_outpost"))
 }
 
-/// A server whose `command/exec` isn't confined by default: for tests of other behaviour, on hosts
+/// A server whose `command/exec` isn't sandboxed by default: for tests of other behaviour, on hosts
 /// without sandbox support.
-fn unconfined_outpost() -> ServerCommand {
+fn unsandboxed_outpost() -> ServerCommand {
     outpost().args(&["--sandbox-default-profile", ":danger-full-access"])
 }
 
@@ -76,7 +76,7 @@ async fn ready_with(args: &[&str]) -> (Server, Client) {
 async fn over_each_transport(test: impl AsyncFn(&Server, &Client)) {
     for transport in Transport::ALL {
         eprintln!("over {transport:?}:");
-        let server = unconfined_outpost().on(transport).start().await;
+        let server = unsandboxed_outpost().on(transport).start().await;
         let client = server.connect().await;
         test(&server, &client).await;
     }

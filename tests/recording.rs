@@ -154,9 +154,9 @@ async fn every_recorded_request_has_one_valid_response() {
     );
 }
 
-/// Adapts a recorded start to this machine: unconfined and in another directory, and so that it
+/// Adapts a recorded start to this machine: unsandboxed and in another directory, and so that it
 /// does no harm if that fails.
-fn unconfined(message: &Value, project: &Path) -> Value {
+fn unsandboxed(message: &Value, project: &Path) -> Value {
     let mut message = message.clone();
     let params = &mut message["params"];
     params["sandbox"] = json!(null);
@@ -184,7 +184,7 @@ async fn recorded_commands_give_the_recorded_output() {
             }
             "process/start" => {
                 let id = &message["params"]["processId"];
-                let response = replay(&client, &unconfined(message, &project))
+                let response = replay(&client, &unsandboxed(message, &project))
                     .await
                     .expect("a response");
                 assert_eq!(

@@ -102,7 +102,7 @@ async fn missing_path_is_an_error() {
 #[tokio::test]
 async fn token_and_certificates_are_for_one_server() {
     let dir = tempfile::tempdir().unwrap();
-    let token = crate::trust::secret_file(dir.path(), "token", "s3cret");
+    let token = crate::auth::secret_file(dir.path(), "token", "s3cret");
     let fingerprint = format!("sha256:{}", "00".repeat(32));
     let paths = ["wss://127.0.0.1:1:/a", "wss://127.0.0.1:2:/b"];
     for (flag, value) in [

@@ -7,10 +7,10 @@ use outpost_testkit::{CommandOutput, Server, ServerCommand, sh};
 use tempfile::TempDir;
 
 use super::new_user;
+use crate::auth::certificates::{Authority, secure_port, tls_arguments};
+use crate::auth::{new_token, secret_file};
 use crate::mcp::time;
 use crate::outpost;
-use crate::trust::certificates::{Authority, secure_port, tls_arguments};
-use crate::trust::{new_token, secret_file};
 
 /// A server with TLS and a token, and a user with a configuration.
 struct Setup {

@@ -239,7 +239,7 @@ async fn blocked_stdout_does_not_delay_the_exit() {
         // The program enlarges the pipe when there is much output.
         let capacity = rustix::pipe::fcntl_getpipe_size(&stdout).expect("a pipe") as u64;
         let unread = rustix::io::ioctl_fionread(&stdout).expect("a pipe");
-        // The last page may have room that a write of a page doesn't fit into.
+        // The last page may have space that a write of a page doesn't fit into.
         (unread + 4096 > capacity).then_some(())
     })
     .await;

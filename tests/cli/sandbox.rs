@@ -20,7 +20,7 @@ async fn with_path(args: &[&str], path: &Path) -> std::process::Output {
     output
 }
 
-/// Builds the arguments of a script that is confined to a directory.
+/// Builds the arguments of a script that is sandboxed to a directory.
 pub(super) fn script<'a>(dir: &'a str, flags: &[&'a str], script: &'a str) -> Vec<&'a str> {
     let mut args = vec!["sandbox", "--cwd", dir];
     args.extend(flags);
@@ -165,7 +165,7 @@ async fn in_home(dir: &Path, args: &[&str]) -> std::process::Output {
     output
 }
 
-/// They would decide how the next command is confined, or pose as the user's server.
+/// They would decide how the next command is sandboxed, or pose as the user's server.
 #[tokio::test]
 async fn configuration_and_runtime_directory_cannot_be_forged() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -6,7 +6,7 @@ use outpost_testkit::TestTag;
 
 use super::{command, finish, sandbox::script, text};
 
-/// Runs a confined script, which may write its directory only, with a state directory.
+/// Runs a sandboxed script, which may write its directory only, with a state directory.
 async fn with_state(state: &Path, dir: &Path, line: &str) -> std::process::Output {
     let tag = TestTag::new();
     let flags = ["--profile", ":read-only", "--write", "."];
@@ -32,7 +32,7 @@ async fn link_planted_by_an_earlier_command_grants_nothing() {
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     let printed = text(&refused.stderr);
     assert!(
-        printed.contains("earlier confined process could write"),
+        printed.contains("earlier sandboxed process could write"),
         "{printed}"
     );
     assert!(!at("home/key").exists());
@@ -83,7 +83,7 @@ async fn link_that_the_shell_has_followed_grants_nothing() {
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     let printed = text(&refused.stderr);
     assert!(
-        printed.contains("earlier confined process could write"),
+        printed.contains("earlier sandboxed process could write"),
         "{printed}"
     );
     assert!(!at("home/key").exists());
@@ -101,16 +101,16 @@ async fn user_without_a_home_directory_can_use_a_sandbox() {
     let workspace = dir.path().join("ws");
     for home in [None, Some("/nonexistent")] {
         let tag = TestTag::new();
-        let mut confined = command(
+        let mut sandboxed = command(
             &script(workspace.to_str().expect("text"), &[], "> made"),
             &tag,
         );
-        confined
+        sandboxed
             .env_remove("HOME")
             .env_remove("XDG_STATE_HOME")
             .env("XDG_RUNTIME_DIR", dir.path())
             .envs(home.map(|home| ("HOME", home)));
-        let output = finish(confined.spawn().expect("spawn")).await;
+        let output = finish(sandboxed.spawn().expect("spawn")).await;
         assert_eq!(output.status.code(), Some(0), "{home:?}: {output:?}");
         assert!(dir.path().join("outpost/sandbox/granted").exists());
         tag.gone().await;

@@ -75,7 +75,7 @@ async fn sandbox_works_locally_and_remotely() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_confined_locally_and_remotely() {
+async fn files_are_sandboxed_locally_and_remotely() {
     let dir = tempfile::tempdir().expect("a directory");
     let server = outpost().start().await;
     let local = local();
@@ -113,7 +113,7 @@ async fn check_files(executor: &dyn Executor, dir: &Path) {
     fs::write(dir.join("outside"), "old").expect("a file");
     std::os::unix::fs::symlink("../outside", granted.join("link")).expect("a link");
     let sandbox = Sandbox::read_only(&granted).write(&granted);
-    let files = executor.files().confined(sandbox.into());
+    let files = executor.files().sandboxed(sandbox.into());
     files
         .write(granted.join("made"), "new")
         .await
@@ -122,7 +122,7 @@ async fn check_files(executor: &dyn Executor, dir: &Path) {
     assert_eq!(&made[..], b"new");
     for path in [dir.join("outside"), granted.join("link")] {
         let free = executor.files().write(&path, "old").await;
-        free.expect("written unconfined");
+        free.expect("written unsandboxed");
         let error = files.write(&path, "new").await.expect_err("not granted");
         assert!(
             error.to_string().contains("Read-only file system"),

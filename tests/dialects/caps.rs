@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::dialect::{Dialect, app_handshake, with_every_dialect};
-use crate::unconfined_outpost;
+use crate::unsandboxed_outpost;
 
 fn cap_reached(outcome: &Value) -> (bool, bool) {
     let flag = |name: &str| outcome[name].as_bool().expect("a flag");
@@ -143,14 +143,14 @@ async fn disabled_cap_returns_everything() {
 
 #[tokio::test]
 async fn response_fits_a_message() {
-    let mut server = unconfined_outpost().start().await;
+    let mut server = unsandboxed_outpost().start().await;
     let client = server.connect().await;
     app_handshake(&client).await;
     let uncapped = |dialect| match dialect {
         Dialect::Spawn => json!({"outputBytesCap": null, "timeoutMs": null}),
         Dialect::Command => json!({"disableOutputCap": true, "disableTimeout": true}),
     };
-    // A quote takes two bytes in JSON. stderr comes last and still has room.
+    // A quote takes two bytes in JSON. stderr comes last and still has space.
     let script = "head -c 40000000 /dev/zero | tr '\\0' '\"'; echo late >&2; exit 3";
     for dialect in [Dialect::Spawn, Dialect::Command] {
         let outcome = dialect.run(&client, "p", script, uncapped(dialect)).await;

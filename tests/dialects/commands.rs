@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::dialect::{Dialect, app_handshake, with_every_dialect};
-use crate::{over_each_transport, unconfined_outpost};
+use crate::{over_each_transport, unsandboxed_outpost};
 
 const COMMAND: Dialect = Dialect::Command;
 
@@ -54,7 +54,7 @@ async fn every_released_param_is_accepted() {
 
 #[tokio::test]
 async fn working_directory_is_relative_to_the_servers() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let client = server.connect().await;
     app_handshake(&client).await;
     let cwd = std::env::current_dir().expect("a working directory");
@@ -76,7 +76,7 @@ async fn working_directory_is_relative_to_the_servers() {
 
 #[tokio::test]
 async fn commands_without_an_id_do_not_collide() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let client = server.connect().await;
     app_handshake(&client).await;
     let mut requests = Vec::new();

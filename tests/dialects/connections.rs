@@ -4,7 +4,7 @@ use outpost_testkit::{base64, sh};
 use serde_json::json;
 
 use super::dialect::{Dialect, app_handshake};
-use crate::{over_each_transport, unconfined_outpost};
+use crate::{over_each_transport, unsandboxed_outpost};
 
 #[tokio::test]
 async fn dialects_mix_on_one_connection_without_id_collisions() {
@@ -48,7 +48,7 @@ async fn dialects_mix_on_one_connection_without_id_collisions() {
 
 #[tokio::test]
 async fn connection_processes_are_not_in_the_session() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let client = server.client().await;
     let command = json!({
         "command": ["sleep", "1000"], "processId": "c", "disableTimeout": true,
@@ -62,7 +62,7 @@ async fn connection_processes_are_not_in_the_session() {
 
 #[tokio::test]
 async fn connections_are_isolated() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let one = server.connect().await;
     app_handshake(&one).await;
     let two = server.connect().await;
@@ -91,7 +91,7 @@ async fn connections_are_isolated() {
 
 #[tokio::test]
 async fn many_processes_leave_no_resources() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let client = server.connect().await;
     app_handshake(&client).await;
     for dialect in [Dialect::Spawn, Dialect::Command] {

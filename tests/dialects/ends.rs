@@ -6,7 +6,7 @@ use outpost_testkit::{Client, Server, Transport, programs};
 use serde_json::json;
 
 use super::dialect::{Dialect, app_handshake, with_every_dialect};
-use crate::unconfined_outpost;
+use crate::unsandboxed_outpost;
 
 /// The host's best kind of process tree, and the one that every host has.
 const KINDS: [&str; 2] = ["auto", "subreaper"];
@@ -132,7 +132,7 @@ async fn closed_connection_leaves_no_process() {
     for kind in KINDS {
         for dialect in [Dialect::Spawn, Dialect::Command] {
             for abruptly in [false, true] {
-                let server = unconfined_outpost().args(&["--trees", kind]).start().await;
+                let server = unsandboxed_outpost().args(&["--trees", kind]).start().await;
                 let client = server.connect().await;
                 app_handshake(&client).await;
                 let other = server.connect().await;
@@ -167,7 +167,7 @@ async fn closed_connection_leaves_no_process() {
 
 #[tokio::test]
 async fn processes_of_other_connections_survive() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let client = server.connect().await;
     app_handshake(&client).await;
     let other = server.connect().await;
@@ -187,7 +187,7 @@ async fn processes_of_other_connections_survive() {
 
 #[tokio::test]
 async fn only_session_processes_outlive_the_connection() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let client = server.client().await;
     client
         .start(outpost_testkit::sh("p", "exec sleep 1000"))
@@ -201,7 +201,7 @@ async fn only_session_processes_outlive_the_connection() {
 
 #[tokio::test]
 async fn taken_over_connection_ends_its_processes() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let client = server.connect().await;
     let introduction = json!({"clientName": "x", "capabilities": {"experimentalApi": true}});
     let session = client.call("initialize", introduction).await["sessionId"].clone();
@@ -218,7 +218,7 @@ async fn taken_over_connection_ends_its_processes() {
 #[tokio::test]
 async fn end_of_input_leaves_no_process() {
     for dialect in [Dialect::Spawn, Dialect::Command] {
-        let mut server = unconfined_outpost().on(Transport::Stdio).start().await;
+        let mut server = unsandboxed_outpost().on(Transport::Stdio).start().await;
         let client = server.connect().await;
         app_handshake(&client).await;
         populate(dialect, &server, &client).await;
@@ -234,7 +234,7 @@ async fn end_of_input_leaves_no_process() {
 #[tokio::test]
 async fn server_shutdown_leaves_no_process() {
     for dialect in [Dialect::Spawn, Dialect::Command] {
-        let mut server = unconfined_outpost().start().await;
+        let mut server = unsandboxed_outpost().start().await;
         let client = server.connect().await;
         app_handshake(&client).await;
         populate(dialect, &server, &client).await;

@@ -4,10 +4,10 @@ use outpost_testkit::{Client, Server};
 use serde_json::{Value, json};
 
 use super::dialect::{Dialect, app_handshake};
-use crate::unconfined_outpost;
+use crate::unsandboxed_outpost;
 
 async fn server_and_client() -> (Server, Client) {
-    let server = unconfined_outpost()
+    let server = unsandboxed_outpost()
         .env("EDITOR", "vi")
         .env("MY_TOKEN", "t")
         .env("OUTPOST_SECRET", "never")
@@ -50,7 +50,7 @@ async fn withheld_variables_reach_no_dialect() {
         "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE",
         "OUTPOST_SECRET",
     ];
-    let mut launch = unconfined_outpost();
+    let mut launch = unsandboxed_outpost();
     let mut env = serde_json::Map::new();
     for name in names {
         for name in [name.to_owned(), name.to_lowercase()] {

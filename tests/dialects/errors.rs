@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::dialect::{Dialect, app_handshake, with_every_dialect};
-use crate::{over_each_transport, unconfined_outpost};
+use crate::{over_each_transport, unsandboxed_outpost};
 
 #[tokio::test]
 async fn requests_need_initialize_but_not_initialized() {
@@ -182,7 +182,7 @@ async fn failed_execs_are_reported() {
 
 #[tokio::test]
 async fn contradictory_commands_are_rejected() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let client = server.connect().await;
     app_handshake(&client).await;
     let cases = [

@@ -6,7 +6,7 @@ use outpost_testkit::Client;
 use serde_json::{Value, json};
 
 use super::dialect::app_handshake;
-use crate::{outpost, unconfined_outpost};
+use crate::{outpost, unsandboxed_outpost};
 
 /// Runs a script in a directory and returns its exit code.
 async fn sh(client: &Client, cwd: &Path, script: &str, more: &Value) -> i64 {
@@ -29,7 +29,7 @@ fn workspace_write(more: Value) -> Value {
 }
 
 #[tokio::test]
-async fn unconfined_policies_run_unconfined() {
+async fn unsandboxed_policies_run_unsandboxed() {
     let server = outpost().start().await;
     let client = server.connect().await;
     app_handshake(&client).await;
@@ -53,7 +53,7 @@ async fn unconfined_policies_run_unconfined() {
 
 #[tokio::test]
 async fn command_writes_what_its_policy_grants() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let client = server.connect().await;
     app_handshake(&client).await;
     let dir = server.dir();
@@ -90,7 +90,7 @@ async fn temporary_directories_are_granted_unless_excluded() {
     let dir = tempfile::tempdir().expect("a directory");
     let tmpdir = dir.path().join("of-child");
     fs::create_dir(&tmpdir).expect("a directory");
-    let server = unconfined_outpost()
+    let server = unsandboxed_outpost()
         .env("TMPDIR", tmpdir.to_str().expect("text"))
         .start()
         .await;
@@ -108,7 +108,7 @@ async fn temporary_directories_are_granted_unless_excluded() {
 
 #[tokio::test]
 async fn network_needs_a_grant() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let client = server.connect().await;
     app_handshake(&client).await;
     let outside = fs::read_link("/proc/self/ns/net").expect("a namespace");

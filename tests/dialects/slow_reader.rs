@@ -6,7 +6,7 @@ use outpost_testkit::{ProcStats, deadline};
 use serde_json::json;
 
 use super::dialect::{Dialect, app_handshake};
-use crate::unconfined_outpost;
+use crate::unsandboxed_outpost;
 
 /// The window, the largest socket buffers, and the child's pipe.
 const MAX_BUFFERED: u64 = 16 * 1024 * 1024;
@@ -16,7 +16,7 @@ const QUIET: Duration = Duration::from_millis(400);
 #[tokio::test]
 async fn streams_block_and_resume_with_the_reader() {
     for dialect in [Dialect::Spawn, Dialect::Command] {
-        let server = unconfined_outpost().start().await;
+        let server = unsandboxed_outpost().start().await;
         let client = server.connect().await;
         app_handshake(&client).await;
         let before = server.stats().peak_rss_kib();
@@ -65,7 +65,7 @@ async fn streams_block_and_resume_with_the_reader() {
 async fn unstreamed_output_is_not_blocked() {
     for dialect in [Dialect::Spawn, Dialect::Command] {
         for more in [json!({}), json!({"streamStdoutStderr": true})] {
-            let server = unconfined_outpost().start().await;
+            let server = unsandboxed_outpost().start().await;
             let client = server.connect().await;
             app_handshake(&client).await;
             let file = server.dir().join("done");

@@ -4,7 +4,7 @@ use outpost_testkit::{Client, base64};
 use serde_json::{Value, json};
 
 use super::dialect::{Dialect, app_handshake};
-use crate::{over_each_transport, unconfined_outpost};
+use crate::{over_each_transport, unsandboxed_outpost};
 
 const SPAWN: Dialect = Dialect::Spawn;
 
@@ -66,7 +66,7 @@ async fn every_released_param_is_accepted() {
 
 #[tokio::test]
 async fn methods_need_the_experimental_api() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let introductions = [
         json!({"clientName": "x"}),
         json!({"clientInfo": {"name": "x", "version": "1"}}),

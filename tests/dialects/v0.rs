@@ -6,7 +6,7 @@ use outpost_testkit::{Client, Server, TestTag, Transport, base64, programs, unba
 use serde_json::{Value, json};
 
 use super::dialect::Dialect;
-use crate::{over_each_transport, unconfined_outpost};
+use crate::{over_each_transport, unsandboxed_outpost};
 
 fn sh(client: &Client, id: &str, script: &str, tty: bool) -> Value {
     json!({
@@ -198,7 +198,7 @@ async fn errors_have_their_fixed_messages() {
 
 #[tokio::test]
 async fn first_call_decides_the_meaning_of_command_exec() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let client = server.client().await;
     let command = Dialect::Command;
     assert_eq!(
@@ -251,7 +251,7 @@ async fn first_call_decides_the_meaning_of_command_exec() {
 
 #[tokio::test]
 async fn end_of_input_kills_remaining_processes() {
-    let mut server = unconfined_outpost().on(Transport::Stdio).start().await;
+    let mut server = unsandboxed_outpost().on(Transport::Stdio).start().await;
     let client = server.client().await;
     for (number, script) in [programs::DAEMON, programs::IGNORES_TERM]
         .iter()
@@ -270,7 +270,7 @@ async fn end_of_input_kills_remaining_processes() {
 
 #[tokio::test]
 async fn held_pipe_does_not_delay_the_exit_forever() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let client = server.client().await;
     let since = Instant::now();
     start(&client, "p", programs::HOLDS_THE_PIPE, false).await;

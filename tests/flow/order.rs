@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use outpost_testkit::{Client, EventLog, Start, base64, sh};
 use serde_json::json;
 
-use crate::{over_each_transport, ready, unconfined_outpost};
+use crate::{over_each_transport, ready, unsandboxed_outpost};
 
 #[tokio::test]
 async fn writes_and_reads_wait_for_the_start() {
@@ -176,7 +176,7 @@ fn events_before_responses(client: &Client, requests: &HashMap<String, i64>) -> 
 
 #[tokio::test]
 async fn no_event_precedes_the_start_response() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let kinds = [
         ("process/start", "process/closed"),
         ("process/spawn", "process/exited"),

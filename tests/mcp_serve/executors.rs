@@ -76,7 +76,7 @@ async fn unreachable_server_is_reported_at_once() {
 }
 
 #[tokio::test]
-async fn commands_and_files_can_be_confined() {
+async fn commands_and_files_can_be_sandboxed() {
     let server = outpost().start().await;
     let on = ["--on", server.urls()[0].as_str()];
     for place in [&[][..], &on] {
@@ -101,12 +101,12 @@ async fn commands_and_files_can_be_confined() {
                 json!({"command": "mkdir .git; echo $?", "tty": true, "wait_ms": 20_000}),
             ),
         ];
-        let confined = async |profile: &str| {
+        let sandboxed = async |profile: &str| {
             let args = [place, &["--cwd", &project, "--sandbox", profile]].concat();
             host.calls("auto", &args, &calls).await
         };
 
-        let report = confined(":read-only").await;
+        let report = sandboxed(":read-only").await;
         assert_eq!(report.structured(0)["content"], "here\n");
         assert_eq!(report.structured(1)["match_count"], 1);
         assert_eq!(report.structured(2)["entries"][0]["name"], "a.txt");
@@ -123,7 +123,7 @@ async fn commands_and_files_can_be_confined() {
 
         // Here the workspace, which is the commands' working directory, is writable. Directly below
         // it, .git is protected.
-        let report = confined(":workspace").await;
+        let report = sandboxed(":workspace").await;
         assert_eq!(report.structured(3)["exit_code"], 0);
         assert_eq!(report.structured(4)["created"], true);
         assert_eq!(report.structured(5)["replaced"], 1);
@@ -133,7 +133,7 @@ async fn commands_and_files_can_be_confined() {
         assert!(!printed.contains("0\r\n"), "{printed}");
         assert!(!host.path("project/.git").exists());
 
-        let report = confined(":danger-full-access").await;
+        let report = sandboxed(":danger-full-access").await;
         assert_eq!(report.structured(6)["exit_code"], 0);
         assert_eq!(report.structured(7)["created"], true);
     }

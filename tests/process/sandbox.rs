@@ -43,7 +43,7 @@ async fn unenforceable_sandbox_is_rejected() {
 }
 
 #[tokio::test]
-async fn disabled_and_external_sandboxes_run_unconfined() {
+async fn disabled_and_external_sandboxes_run_unsandboxed() {
     let (_server, client) = ready().await;
     for kind in ["disabled", "external"] {
         let mut sandbox = managed_sandbox();
@@ -92,7 +92,7 @@ async fn missing_directory_is_reported_as_without_a_sandbox() {
     let entries = &mut writable["permissions"]["file_system"]["entries"];
     entries.as_array_mut().expect("a list").push(entry);
     for sandbox in [managed_sandbox(), writable] {
-        let confined = client.start_fails(start().with("sandbox", sandbox)).await;
-        assert_eq!(confined.parts(), free.parts());
+        let sandboxed = client.start_fails(start().with("sandbox", sandbox)).await;
+        assert_eq!(sandboxed.parts(), free.parts());
     }
 }

@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::symlink, time::SystemTime};
 use serde_json::{Value, json};
 
 use super::{Replay, notifications};
-use crate::{outpost, unconfined_outpost};
+use crate::{outpost, unsandboxed_outpost};
 
 /// A relative path, a URI and no path at all.
 const NOT_ABSOLUTE: &str = "Invalid request: AbsolutePathBuf deserialized without a base path";
@@ -253,7 +253,7 @@ async fn until_exit(replay: &Replay<'_>) -> Vec<Value> {
 
 #[tokio::test]
 async fn notifications_say_when_they_were_emitted() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let millis = || {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         now.expect("a time").as_millis()
@@ -289,7 +289,7 @@ async fn notifications_say_when_they_were_emitted() {
 
 #[tokio::test]
 async fn unwanted_notifications_are_not_sent() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let mut replay = Replay::connect(&server).await;
     replay
         .run(

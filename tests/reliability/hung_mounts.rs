@@ -74,7 +74,7 @@ async fn held_open() {
 
 /// The program hangs when the sandbox's helper executes it.
 #[tokio::test]
-async fn hung_confined_start_is_cancelled() {
+async fn hung_sandboxed_start_is_cancelled() {
     for end in ["process/terminate", "session/close"] {
         let (server, client) = ready_with(&[]).await;
         let held = HeldFile::new();

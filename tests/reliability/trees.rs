@@ -182,7 +182,7 @@ async fn leftover_processes_live_until_their_session_ends() {
     .await;
 }
 
-/// An unconfined process can kill everything of its user, also those that supervise it.
+/// An unsandboxed process can kill everything of its user, also those that supervise it.
 #[tokio::test]
 async fn killed_supervision_leaves_nothing() {
     let server = outpost().args(&["--trees", "subreaper"]).start().await;

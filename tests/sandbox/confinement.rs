@@ -1,4 +1,4 @@
-//! Tests the attributes of a confined process started by the server.
+//! Tests the attributes of a sandboxed process started by the server.
 
 use outpost_testkit::{Start, file_uri, sh};
 use serde_json::json;
@@ -54,9 +54,9 @@ async fn failed_start_is_reported_as_without_a_sandbox() {
     ];
     for start in starts {
         let free = client.start_fails(start.clone()).await;
-        let confined = start.with("sandbox", dirs.sandbox(&[]));
-        let confined = client.start_fails(confined).await;
-        assert_eq!(confined.parts(), free.parts());
+        let sandboxed = start.with("sandbox", dirs.sandbox(&[]));
+        let sandboxed = client.start_fails(sandboxed).await;
+        assert_eq!(sandboxed.parts(), free.parts());
     }
     assert_eq!(client.listed("p").await, None);
 }

@@ -1,4 +1,4 @@
-//! Tests connections that confined processes wait for.
+//! Tests connections that sandboxed processes wait for.
 
 use outpost_testkit::{Client, deadline};
 
@@ -40,7 +40,7 @@ async fn waiting_connections_are_limited_in_all() {
     connecting(&client, &dirs, "first", 1).await;
     let first = client.wait_output("first", "\n").await;
     if first.text() != "connected\n" {
-        return; // This kernel has no unix sockets for confined processes.
+        return; // This kernel has no unix sockets for sandboxed processes.
     }
     // In each one, a connection is in the queue and 16 wait, of which one doesn't count: 270 in all.
     let ids: Vec<_> = (0..18).map(|number| format!("p{number}")).collect();

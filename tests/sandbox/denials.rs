@@ -17,7 +17,7 @@ async fn likely_denial_is_reported() {
     assert!(log.denied(), "{}", log.stderr());
     assert!(!outside.exists());
     assert_eq!(client.read("p", json!({})).await["sandboxDenied"], true);
-    // An unconfined process succeeds.
+    // An unsandboxed process succeeds.
     let log = client.run(sh("q", &script)).await;
     assert_eq!((log.code(), log.denied()), (0, false));
 }
@@ -35,7 +35,7 @@ async fn other_failures_and_successes_are_not_denials() {
         assert!(!log.denied(), "{id}");
         assert_eq!(client.read(id, json!({})).await["sandboxDenied"], false);
     }
-    // The output of an unconfined process doesn't count.
+    // The output of an unsandboxed process doesn't count.
     let log = client
         .run(sh("free", "echo permission denied; exit 1"))
         .await;

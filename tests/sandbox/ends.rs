@@ -1,4 +1,4 @@
-//! Tests how a confined process ends, with its descendants.
+//! Tests how a sandboxed process ends, with its descendants.
 
 use outpost_testkit::{deadline, programs, sh};
 use serde_json::json;
@@ -55,7 +55,7 @@ async fn no_process_survives_termination() {
     }
 }
 
-/// As with unconfined processes. Placeholders stay as long as the leftover processes.
+/// As with unsandboxed processes. Placeholders stay as long as the leftover processes.
 #[tokio::test]
 async fn natural_exit_kills_nothing_inside() {
     for trees in ["auto", "subreaper", "group"] {

@@ -52,7 +52,7 @@ fn operations(outside: &Path, workspace: &Path) -> Vec<(&'static str, Value)> {
 /// The number of operations that only read.
 const READ_OPERATIONS: usize = 7;
 
-fn confined(params: &Value, sandbox: &Value) -> Value {
+fn sandboxed(params: &Value, sandbox: &Value) -> Value {
     let mut params = params.clone();
     params["sandbox"] = sandbox.clone();
     params
@@ -103,7 +103,9 @@ async fn outside_files_are_invisible_and_unchanged() {
             }
             create_outside(&dirs);
             let before = content(&outside);
-            let error = client.call_fails(method, confined(&params, &sandbox)).await;
+            let error = client
+                .call_fails(method, sandboxed(&params, &sandbox))
+                .await;
             let message = format!("{method} {params}: {error:?}");
             assert!([-32004, -32600, -32603].contains(&error.code), "{message}");
             assert!(error.message.contains("(os error "), "{message}");
@@ -123,12 +125,12 @@ async fn read_only_file_is_not_changed_through_a_link() {
         let operations = operations(way, &dirs.workspace());
         for (method, params) in &operations[..READ_OPERATIONS] {
             client
-                .call(method, confined(params, &dirs.sandbox(&[])))
+                .call(method, sandboxed(params, &dirs.sandbox(&[])))
                 .await;
         }
         client.call("fs/close", json!({"handleId": "h"})).await;
         for (method, params) in &operations[READ_OPERATIONS..] {
-            let params = confined(params, &dirs.sandbox(&[]));
+            let params = sandboxed(params, &dirs.sandbox(&[]));
             let error = client.call_fails(method, params).await;
             let expected = (-32603, "Read-only file system (os error 30)");
             assert_eq!(error.parts(), expected, "{method}");
@@ -153,18 +155,18 @@ async fn denied_and_protected_paths_are_enforced() {
         let read = json!({"path": path});
         client.call("fs/readFile", read.clone()).await;
         let error = client
-            .call_fails("fs/readFile", confined(&read, &sandbox))
+            .call_fails("fs/readFile", sandboxed(&read, &sandbox))
             .await;
         assert_eq!(error.code, -32600, "{error:?}");
         let write = json!({"path": path, "dataBase64": base64("x")});
         client
-            .call_fails("fs/writeFile", confined(&write, &sandbox))
+            .call_fails("fs/writeFile", sandboxed(&write, &sandbox))
             .await;
     }
     let key = file_uri(&workspace.join("key.pem"));
     let copy = json!({"sourcePath": key, "destinationPath": file_uri(&workspace.join("copy"))});
     client
-        .call_fails("fs/copy", confined(&copy, &sandbox))
+        .call_fails("fs/copy", sandboxed(&copy, &sandbox))
         .await;
     let own = file_uri(&workspace.join("own"));
     for name in [".git", ".agents", ".codex", ".aws"] {
@@ -191,7 +193,9 @@ async fn denied_and_protected_paths_are_enforced() {
             ),
         ];
         for (method, params) in attempts {
-            client.call_fails(method, confined(&params, &sandbox)).await;
+            client
+                .call_fails(method, sandboxed(&params, &sandbox))
+                .await;
         }
         assert!(!workspace.join(name).exists(), "{name} was left behind");
     }
@@ -217,7 +221,7 @@ async fn directory_swapped_for_a_link_leads_nowhere() {
     };
     let sandbox = dirs.sandbox(&[]);
     let write = json!({"path": file_uri(&dir.join("secret")), "dataBase64": base64("x")});
-    let write = confined(&write, &sandbox);
+    let write = sandboxed(&write, &sandbox);
     let stop = |over: &AtomicBool| over.store(true, Ordering::Relaxed);
     let mut written = 0;
     tokio::task::block_in_place(|| {
@@ -244,17 +248,17 @@ async fn operations_work_under_a_plan_that_shows_the_workspace_only() {
     let entries = [special("project_roots", "write")];
     let sandbox = managed_sandbox(&dirs.workspace(), &entries);
     let own = file_uri(&dirs.workspace().join("own"));
-    let read = confined(&json!({"path": own}), &sandbox);
+    let read = sandboxed(&json!({"path": own}), &sandbox);
     let result = client.call("fs/readFile", read).await;
     assert_eq!(result["dataBase64"], base64("own"));
     let new = dirs.workspace().join("new");
     let write = json!({"path": file_uri(&new), "dataBase64": base64("x")});
     client
-        .call("fs/writeFile", confined(&write, &sandbox))
+        .call("fs/writeFile", sandboxed(&write, &sandbox))
         .await;
     assert_eq!(std::fs::read(&new).expect("a file"), b"x");
     for hidden in ["/usr", "/lib", "/lib64", "/etc"] {
-        let list = confined(&json!({"path": file_uri(Path::new(hidden))}), &sandbox);
+        let list = sandboxed(&json!({"path": file_uri(Path::new(hidden))}), &sandbox);
         let error = client.call_fails("fs/readDirectory", list).await;
         assert_eq!(error.code, -32004, "{hidden}");
     }
@@ -268,7 +272,7 @@ async fn operations_work_under_a_plan_that_shows_the_workspace_only() {
         let read = json!({"path": file_uri(Path::new(&path))});
         client.call("fs/getMetadata", read.clone()).await;
         for method in ["fs/readFile", "fs/getMetadata", "fs/canonicalize"] {
-            let error = client.call_fails(method, confined(&read, &sandbox)).await;
+            let error = client.call_fails(method, sandboxed(&read, &sandbox)).await;
             let expected = (-32004, "No such file or directory (os error 2)");
             assert_eq!(error.parts(), expected, "{method} {path}");
         }

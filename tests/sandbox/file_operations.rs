@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::SandboxDirs;
 use crate::{outpost, ready};
 
-fn confined(mut params: Value, dirs: &SandboxDirs) -> Value {
+fn sandboxed(mut params: Value, dirs: &SandboxDirs) -> Value {
     params["sandbox"] = dirs.sandbox(&[]);
     params
 }
@@ -16,7 +16,7 @@ async fn granted_operations_work_as_without_a_sandbox() {
     let (_server, client) = ready().await;
     let dirs = SandboxDirs::new();
     let call =
-        async |method: &str, params: Value| client.call(method, confined(params, &dirs)).await;
+        async |method: &str, params: Value| client.call(method, sandboxed(params, &dirs)).await;
     let at = |name: &str| file_uri(&dirs.workspace().join(name));
     call("fs/createDirectory", json!({"path": at("a/b")})).await;
     let write = json!({"path": at("a/b/file"), "dataBase64": base64("content")});
@@ -41,17 +41,17 @@ async fn granted_operations_work_as_without_a_sandbox() {
         assert_eq!(call(method, params).await, free, "{method}");
     }
     // A placeholder is not visible.
-    let git = confined(json!({"path": at(".git")}), &dirs);
+    let git = sandboxed(json!({"path": at(".git")}), &dirs);
     assert_eq!(client.call_fails("fs/getMetadata", git).await.code, -32004);
     let linked = json!({"path": at("link"), "followSymlinks": false});
     let error = client
-        .call_fails("fs/readFile", confined(linked, &dirs))
+        .call_fails("fs/readFile", sandboxed(linked, &dirs))
         .await;
     assert_eq!(error.parts(), (-32600, "path contains a symbolic link"));
     call("fs/remove", json!({"path": at("c")})).await;
     assert!(!dirs.workspace().join("c").exists());
     let gone = client
-        .call_fails("fs/readFile", confined(json!({"path": at("link")}), &dirs))
+        .call_fails("fs/readFile", sandboxed(json!({"path": at("link")}), &dirs))
         .await;
     assert_eq!(
         gone.parts(),
@@ -96,11 +96,11 @@ async fn absent_protected_name_is_missing_and_cannot_be_created() {
             .into_iter()
             .enumerate()
         {
-            let error = client.call_fails(method, confined(params, &dirs)).await;
+            let error = client.call_fails(method, sandboxed(params, &dirs)).await;
             let expected = if index < 8 { MISSING } else { READ_ONLY };
             assert_eq!(error.parts(), expected, "{method}, {round}");
         }
-        let remove = confined(json!({"path": at(".git")}), &dirs);
+        let remove = sandboxed(json!({"path": at(".git")}), &dirs);
         assert_eq!(client.call("fs/remove", remove).await, json!({}));
         assert!(!dirs.workspace().join("copy").exists());
         if round == "alone" {
@@ -130,14 +130,14 @@ async fn denied_path_is_denied_for_every_operation() {
         json!({"path": {"type": "glob_pattern", "pattern": "**/*.pem"}, "access": "deny"}),
     ];
     let sandbox = dirs.sandbox(&denied);
-    let confined = |mut params: Value| {
+    let sandboxed = |mut params: Value| {
         params["sandbox"] = sandbox.clone();
         params
     };
     let message = (-32600, "Permission denied (os error 13)");
     for name in ["file", "folder", "key.pem"] {
         for (method, params) in every_operation(&at(name), &at("empty"), &at("copy")) {
-            let error = client.call_fails(method, confined(params)).await;
+            let error = client.call_fails(method, sandboxed(params)).await;
             assert_eq!(error.parts(), message, "{method} of {name}");
         }
     }
@@ -149,12 +149,12 @@ async fn denied_path_is_denied_for_every_operation() {
         ("fs/readFile", "link"),
     ] {
         let error = client
-            .call_fails(method, confined(json!({"path": at(name)})))
+            .call_fails(method, sandboxed(json!({"path": at(name)})))
             .await;
         assert_eq!(error.parts(), message, "{method} of {name}");
     }
     let link = json!({"path": at("link"), "followSymlinks": false});
-    let error = client.call_fails("fs/readFile", confined(link)).await;
+    let error = client.call_fails("fs/readFile", sandboxed(link)).await;
     assert_eq!(error.parts(), (-32600, "path contains a symbolic link"));
     assert!(!workspace.join("copy").exists());
     assert_eq!(
@@ -170,9 +170,9 @@ async fn large_file_is_written_and_read_whole() {
     let path = file_uri(&dirs.workspace().join("large"));
     let bytes: Vec<u8> = (0..20_000_000_u32).map(|n| (n % 251) as u8).collect();
     let write = json!({"path": path, "dataBase64": base64(&bytes)});
-    client.call("fs/writeFile", confined(write, &dirs)).await;
+    client.call("fs/writeFile", sandboxed(write, &dirs)).await;
     let read = client
-        .call("fs/readFile", confined(json!({"path": path}), &dirs))
+        .call("fs/readFile", sandboxed(json!({"path": path}), &dirs))
         .await;
     assert!(unbase64(&read["dataBase64"]) == bytes);
 }
@@ -192,7 +192,7 @@ async fn landlock_level_confines_file_operations() {
     ] {
         let write = json!({"path": file_uri(&path), "dataBase64": base64("x")});
         let outcome = client
-            .try_call("fs/writeFile", confined(write, &dirs))
+            .try_call("fs/writeFile", sandboxed(write, &dirs))
             .await;
         assert_eq!(outcome.is_ok(), fine, "{outcome:?}");
     }

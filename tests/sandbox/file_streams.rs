@@ -1,4 +1,4 @@
-//! Tests confined file handles and streams.
+//! Tests sandboxed file handles and streams.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::SandboxDirs;
 use crate::ready;
 
-/// The file workers of a server: confined descendants with its own program.
+/// The file workers of a server: sandboxed descendants with its own program.
 fn file_workers(server: i32) -> Vec<i32> {
     let parent = |pid: i32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

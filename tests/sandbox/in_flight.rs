@@ -48,9 +48,9 @@ async fn descriptors_in_flight_do_not_stop_other_starts() {
     let (_server, client) = ready().await;
     let dirs = SandboxDirs::new();
     let start = |id: &str, script| Start::new(id, &[PYTHON, "-c", script]).cwd(&dirs.workspace());
-    let confined = |id: &str, script| start(id, script).with("sandbox", dirs.sandbox(&[]));
+    let sandboxed = |id: &str, script| start(id, script).with("sandbox", dirs.sandbox(&[]));
     let attacks = [
-        ("confined", confined("confined", ATTACK)),
+        ("sandboxed", sandboxed("sandboxed", ATTACK)),
         ("free", start("free", ATTACK)),
     ];
     // A free process of root has no limit.
@@ -64,7 +64,7 @@ async fn descriptors_in_flight_do_not_stop_other_starts() {
         client.wait_output(id, "full").await;
         let log = client.run(start(&format!("{id}-1"), CONNECT)).await;
         assert_eq!(log.stdout(), "connected\n", "{}", log.stderr());
-        let log = client.run(confined(&format!("{id}-2"), CONNECT)).await;
+        let log = client.run(sandboxed(&format!("{id}-2"), CONNECT)).await;
         assert_eq!(log.stdout(), "connected\n", "{}", log.stderr());
         client.terminate_and_wait(id).await;
     }

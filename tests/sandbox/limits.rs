@@ -1,4 +1,4 @@
-//! Tests `limits` and `endedBy` of confined processes.
+//! Tests `limits` and `endedBy` of sandboxed processes.
 
 use serde_json::json;
 

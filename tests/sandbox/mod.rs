@@ -1,4 +1,4 @@
-//! Tests confined processes and file operations.
+//! Tests sandboxed processes and file operations.
 
 mod agent;
 mod confinement;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use outpost_testkit::{Start, file_uri, sh};
 use serde_json::{Value, json};
 
-/// A directory with a workspace that confined processes may write, and files beside it.
+/// A directory with a workspace that sandboxed processes may write, and files beside it.
 struct SandboxDirs {
     dir: tempfile::TempDir,
 }
@@ -48,7 +48,7 @@ impl SandboxDirs {
         managed_sandbox(&self.workspace(), &entries)
     }
 
-    /// A script that is confined to the workspace and starts there.
+    /// A script that is sandboxed to the workspace and starts there.
     fn script(&self, id: &str, script: &str) -> Start {
         sh(id, script)
             .cwd(&self.workspace())

@@ -1,4 +1,4 @@
-//! Tests placeholders: absent paths that a confined process must not create.
+//! Tests placeholders: absent paths that a sandboxed process must not create.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -133,9 +133,9 @@ async fn placeholder_is_invisible_to_file_operations() {
         let listed = client.call("fs/readDirectory", json!({"path": path})).await;
         assert_eq!(listed["entries"], only_the_file, "{path}");
     }
-    let mut confined = json!({"path": at("")});
-    confined["sandbox"] = dirs.sandbox(&[]);
-    let listed = client.call("fs/readDirectory", confined).await;
+    let mut sandboxed = json!({"path": at("")});
+    sandboxed["sandbox"] = dirs.sandbox(&[]);
+    let listed = client.call("fs/readDirectory", sandboxed).await;
     assert_eq!(listed["entries"], only_the_file);
     let walked = json!({"path": at(""), "options": walk()});
     let walked = client.call("fs/walk", walked).await;
@@ -262,7 +262,7 @@ async fn placeholders_of_a_killed_server_end_with_its_processes() {
 /// With some kinds of trees they live on until the next server starts. Their confinement depends on
 /// the mount over a placeholder, which must not be removed.
 #[tokio::test]
-async fn processes_of_a_killed_server_stay_confined() {
+async fn processes_of_a_killed_server_stay_sandboxed() {
     for trees in ["auto", "subreaper", "group"] {
         let other_server = outpost().start().await;
         let other = other_server.client().await;

@@ -1,4 +1,4 @@
-//! Tests symbolic links that one confined process plants for the next.
+//! Tests symbolic links that one sandboxed process plants for the next.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ async fn planted_link_grants_nothing() {
     std::fs::create_dir_all(&package).expect("directories");
     std::fs::create_dir_all(home.join(".ssh")).expect("directories");
     let attack = "echo key > .ssh/authorized_keys; echo key > $TMPDIR/.ssh/authorized_keys";
-    let confined = |id: &str, script: &str, at: &Path, tmpdir: &Path| {
+    let sandboxed = |id: &str, script: &str, at: &Path, tmpdir: &Path| {
         sh(id, script)
             .cwd(at)
             .env(&[("TMPDIR", tmpdir.to_str().expect("text"))])
@@ -35,7 +35,7 @@ async fn planted_link_grants_nothing() {
     };
     let plant = "mv packages/app packages/moved && ln -s ../../home packages/app";
     let log = client
-        .run(confined("plant", plant, &workspace, &workspace))
+        .run(sandboxed("plant", plant, &workspace, &workspace))
         .await;
     assert_eq!(log.code(), 0, "{}", log.stderr());
     for (at, tmpdir) in [
@@ -43,14 +43,14 @@ async fn planted_link_grants_nothing() {
         (&package, &package),
         (&home, &package),
     ] {
-        let error = client.start_fails(confined("p", attack, at, tmpdir)).await;
+        let error = client.start_fails(sandboxed("p", attack, at, tmpdir)).await;
         assert_eq!(error.parts().0, -32602);
         let message = error.parts().1;
         assert!(message.contains("is a symbolic link"), "{message}");
     }
     assert!(!home.join(".ssh/authorized_keys").exists());
     // The target can be named.
-    let log = client.run(confined("p", attack, &home, &home)).await;
+    let log = client.run(sandboxed("p", attack, &home, &home)).await;
     assert_eq!(log.code(), 0, "{}", log.stderr());
 }
 
@@ -80,27 +80,27 @@ async fn planted_link_grants_nothing_after_a_restart() {
     let server = with_state(&state).await;
     let client = server.client().await;
     let app = workspace.join("app");
-    let confined = |id: &str, at: &Path| {
+    let sandboxed = |id: &str, at: &Path| {
         let start = sh(id, "echo key > key").cwd(at);
         start.with("sandbox", writing(at))
     };
-    let error = client.start_fails(confined("p", &app)).await;
+    let error = client.start_fails(sandboxed("p", &app)).await;
     let (code, message) = error.parts();
     assert_eq!(code, -32602);
     assert!(
-        message.contains("earlier confined process could write"),
+        message.contains("earlier sandboxed process could write"),
         "{message}"
     );
     assert!(!home.join("key").exists());
     let record = state.join("outpost/sandbox/granted");
     std::fs::write(&record, "x").expect("a file");
-    let error = client.start_fails(confined("p", &workspace)).await;
+    let error = client.start_fails(sandboxed("p", &workspace)).await;
     let message = error.parts().1;
     assert!(message.contains("is damaged"), "{message}");
     assert!(message.contains("remove the file"), "{message}");
     // The remedy. This server still knows what it has read.
     std::fs::remove_file(&record).expect("remove");
-    let log = client.run(confined("q", &workspace)).await;
+    let log = client.run(sandboxed("q", &workspace)).await;
     assert_eq!(log.code(), 0, "{}", log.stderr());
-    client.start_fails(confined("p", &app)).await;
+    client.start_fails(sandboxed("p", &app)).await;
 }

@@ -1,4 +1,4 @@
-//! Tests `shellSnapshot` of confined commands.
+//! Tests `shellSnapshot` of sandboxed commands.
 
 use outpost_testkit::{Start, file_uri};
 use serde_json::json;
@@ -36,7 +36,7 @@ impl SandboxDirs {
 }
 
 #[tokio::test]
-async fn capture_and_command_are_confined() {
+async fn capture_and_command_are_sandboxed() {
     for level in ["namespaces", "landlock"] {
         let (_server, client) = ready_with(&["--sandbox-level", level]).await;
         let dirs = SandboxDirs::new();
@@ -56,20 +56,20 @@ async fn capture_and_command_are_confined() {
 }
 
 #[tokio::test]
-async fn confined_and_unconfined_commands_share_no_snapshot() {
+async fn sandboxed_and_unsandboxed_commands_share_no_snapshot() {
     let (_server, client) = ready().await;
     let dirs = SandboxDirs::new();
     dirs.write_profile();
-    let confined = |id| {
+    let sandboxed = |id| {
         dirs.login(id, "echo $PID")
             .with("sandbox", dirs.sandbox(&[]))
     };
-    let inside = client.run(confined("first")).await.text();
+    let inside = client.run(sandboxed("first")).await.text();
     let outside = client.run(dirs.login("free", "echo $PID")).await.text();
     assert_ne!(inside, outside);
-    assert_eq!(client.run(confined("later")).await.text(), inside);
+    assert_eq!(client.run(sandboxed("later")).await.text(), inside);
     assert_eq!(dirs.runs(), 2);
-    // The second one was not confined.
+    // The second one was not sandboxed.
     assert!(dirs.outside("escaped").exists());
 }
 
@@ -91,16 +91,16 @@ async fn snapshot_survives_a_reconnect() {
     let server = outpost().start().await;
     let dirs = SandboxDirs::new();
     dirs.write_profile();
-    let confined = |id| {
+    let sandboxed = |id| {
         let start = dirs.login(id, "echo $STATE");
         start.with("sandbox", dirs.sandbox(&[]))
     };
     let client = server.connect().await;
     let session = client.handshake().await["sessionId"].clone();
-    assert_eq!(client.run(confined("first")).await.text(), "captured\n");
+    assert_eq!(client.run(sandboxed("first")).await.text(), "captured\n");
     client.cut().await;
     let client = server.connect().await;
     client.take_over(&session).await;
-    assert_eq!(client.run(confined("later")).await.text(), "captured\n");
+    assert_eq!(client.run(sandboxed("later")).await.text(), "captured\n");
     assert_eq!(dirs.runs(), 1);
 }

@@ -1,4 +1,4 @@
-//! Tests confined processes on a terminal.
+//! Tests sandboxed processes on a terminal.
 
 use outpost_testkit::Start;
 

@@ -203,7 +203,7 @@ async fn serve_help_documents_every_flag() {
               [default: auto]
 
           --sandbox-level <LEVEL>
-              How processes are confined
+              How processes are sandboxed
 
               Possible values:
               - namespaces: Namespaces, seccomp and Landlock; rejected where namespaces are missing

@@ -223,7 +223,7 @@ async fn host_has_enabled_plugins_and_skills_of_the_user() {
     );
     assert_eq!(found["skills"].as_array().map(Vec::len), Some(2));
     assert_eq!(found["warnings"].as_array().map(Vec::len), Some(1));
-    // Confined to one directory, the others are as good as absent.
+    // Sandboxed to one directory, the others are as good as absent.
     let sandbox = read_only(&home.join(".agents"));
     let params = json!({"cwd": "file:///", "sandbox": sandbox});
     let found = client.call("capabilities/discoverV2", params).await;

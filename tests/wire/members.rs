@@ -3,7 +3,7 @@
 use outpost_testkit::{Transport, sh};
 use serde_json::json;
 
-use crate::{outpost, ready, unconfined_outpost};
+use crate::{outpost, ready, unsandboxed_outpost};
 
 #[tokio::test]
 async fn misspelt_sandbox_does_not_start_the_process() {
@@ -28,7 +28,7 @@ async fn misspelt_sandbox_does_not_start_the_process() {
 
 #[tokio::test]
 async fn misspelt_members_of_other_dialects_are_invalid_requests() {
-    let server = unconfined_outpost().start().await;
+    let server = unsandboxed_outpost().start().await;
     let client = server.client().await;
     let misspelt = json!({"command": ["true"], "sandboxpolicy": {"type": "readOnly"}});
     let error = client.call_fails("command/exec", misspelt).await;

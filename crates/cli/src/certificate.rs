@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config::Config;
 
-/// The directory of self-signed certificates, which confined processes must not see.
+/// The directory of self-signed certificates, which sandboxed processes must not see.
 pub(crate) fn own_path() -> Option<OwnPath> {
     Some(OwnPath {
         access: Access::Deny,

@@ -39,7 +39,7 @@ struct State {
 
 impl LogQueue {
     /// Starts the writing thread. It passes whole lines to `write`, and the number of dropped lines
-    /// to `report` as soon as there is room again.
+    /// to `report` as soon as there is space again.
     pub(crate) fn start(
         max_bytes: usize,
         write: impl FnMut(&[u8]) + Send + 'static,

@@ -1,5 +1,5 @@
 //! Directory of what outlives the user's server: keys of detached work, and the record of what was granted to
-//! confined processes.
+//! sandboxed processes.
 
 use std::{
     ffi::{OsStr, OsString},

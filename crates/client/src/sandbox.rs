@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use outpost_protocol::{Confinement, PathUri, SandboxParams};
+use outpost_protocol::{PathUri, SandboxParams, SandboxPermissions};
 use outpost_types::sandbox::{Access, Entry, EntryPath, FileSystem, Network, Policy, SpecialPath};
 
 /// Restricts what a process may access. Everything that is not granted is denied: other files, the
@@ -154,7 +154,7 @@ impl From<Sandbox> for SandboxParams {
         }
         let roots = workspace_roots.iter();
         SandboxParams {
-            permissions: Confinement::Managed {
+            permissions: SandboxPermissions::Managed {
                 file_system,
                 network,
             },

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use outpost_journal::{Exit, Stream, StreamEnd};
+use outpost_journal::{Exit, OutputEnd, Stream};
 use outpost_netproxy::Proxy;
 use outpost_process::{ExitWatch, Output, ReadOutcome, ReadableFd};
 use outpost_sandbox::{HostResources, RemovedPlaceholders};
@@ -11,7 +11,7 @@ use tokio::time::{sleep_until, timeout};
 use crate::{
     clock::{self, until},
     ending::Ending,
-    kept_output::Room,
+    kept_output::FreeSpace,
     process::{KILL_TIMEOUT, Process},
 };
 
@@ -76,15 +76,15 @@ impl Actor {
         let mut exited = false;
         let mut timed_out = false;
         let mut give_up_at = None;
-        let mut end = StreamEnd::Whole;
+        let mut end = OutputEnd::Whole;
         let mut cleanup = None;
         let mut memory_retry = MEMORY_RETRY;
         while !exited || !self.outputs.is_empty() {
             // A child that is always ready would otherwise starve other tasks:
             // readiness alone never makes a task yield.
             tokio::task::consume_budget().await;
-            let room = self.process.room();
-            if room != Room::NoMemory {
+            let space = self.process.space();
+            if space != FreeSpace::NoMemory {
                 memory_retry = MEMORY_RETRY;
             }
             let shared = &self.process.shared;
@@ -102,7 +102,7 @@ impl Actor {
                     give_up_at = self.drain.map(|drain| clock::after(clock::now(), drain));
                     self.drain();
                     let code = if timed_out { TIMED_OUT } else { exit.code() };
-                    let confined = self.resources.is_some();
+                    let sandboxed = self.resources.is_some();
                     let usage = self.exit.usage();
                     let ending = Ending {
                         exit,
@@ -114,10 +114,10 @@ impl Actor {
                     };
                     let control = &self.process.shared.control;
                     let ended_by = ending.cause(|| control.is_oom_killed());
-                    if confined {
+                    if sandboxed {
                         cleanup = self.release_resources().await;
                     }
-                    let sandbox_denied = confined && self.process.looks_denied(code);
+                    let sandbox_denied = sandboxed && self.process.looks_denied(code);
                     let exit = Exit {
                         code,
                         sandbox_denied,
@@ -134,11 +134,11 @@ impl Actor {
                         self.exit.reap();
                     }
                 }
-                (index, bytes) = readable_with(&self.outputs, room), if !self.outputs.is_empty() => {
+                (index, bytes) = readable_with(&self.outputs, space), if !self.outputs.is_empty() => {
                     self.read(index, bytes);
                 }
-                () = shared.room.notified(), if !room.is_some() => {}
-                () = tokio::time::sleep(memory_retry), if room == Room::NoMemory => {
+                () = shared.space.notified(), if !space.is_some() => {}
+                () = tokio::time::sleep(memory_retry), if space == FreeSpace::NoMemory => {
                     memory_retry = (memory_retry * 2).min(MAX_MEMORY_RETRY);
                 }
                 () = shared.stdin.work() => shared.stdin.flush(),
@@ -149,7 +149,7 @@ impl Actor {
                 }
                 () = until(timeout) => {}
                 () = until(give_up_at) => {
-                    end = StreamEnd::GivenUp;
+                    end = OutputEnd::GivenUp;
                     self.outputs.clear();
                 }
             }
@@ -278,11 +278,11 @@ async fn readable(outputs: &[Output]) -> usize {
     }
 }
 
-/// Waits until one of the outputs is readable if there is room, and returns its index and the room.
-async fn readable_with(outputs: &[Output], room: Room) -> (usize, usize) {
-    match room {
-        Room::Bytes(bytes) => (readable(outputs).await, bytes),
-        Room::None | Room::NoMemory => std::future::pending().await,
+/// Waits until one of the outputs is readable if there is space, and returns its index and the space.
+async fn readable_with(outputs: &[Output], space: FreeSpace) -> (usize, usize) {
+    match space {
+        FreeSpace::Bytes(bytes) => (readable(outputs).await, bytes),
+        FreeSpace::None | FreeSpace::NoMemory => std::future::pending().await,
     }
 }
 

@@ -46,9 +46,9 @@ pub enum NotPermitted {
     OutsideRoots(PathBuf),
     /// To start a process without a sandbox, or use files without one.
     #[error("not permitted: the principal may do this only in a sandbox")]
-    Unconfined,
+    Unsandboxed,
     /// Something that no sandbox can confine.
-    #[error("not permitted: {0} cannot be confined to the sandbox of the principal")]
+    #[error("not permitted: {0} cannot be sandboxed to the sandbox of the principal")]
     Unconfinable(&'static str),
     /// A limit beyond its own.
     #[error("not permitted: limits.{} may be {max} at most", .name.as_str())]

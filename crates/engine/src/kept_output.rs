@@ -14,7 +14,7 @@ use outpost_journal::Journal;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::{EventListener, Peer, shares::HELD_PER_FREE};
+use crate::{EventListener, Peer, peer_limiter::HELD_PER_FREE};
 
 /// Memory of a chunk besides its bytes.
 const CHUNK_BYTES: usize = 128;
@@ -131,7 +131,7 @@ impl OutputShare {
     }
 
     /// Returns whether the description of a new process may have this size.
-    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
+    pub(crate) fn has_space_for(&self, bytes: usize) -> bool {
         bytes <= MIN_BYTES || bytes <= self.free() / 8
     }
 
@@ -153,7 +153,7 @@ impl OutputShare {
 
 /// How much output of a process may be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
+pub(crate) enum FreeSpace {
     /// At most this much.
     Bytes(usize),
     /// None until the owner's cursor advances.
@@ -162,10 +162,10 @@ pub(crate) enum Room {
     NoMemory,
 }
 
-impl Room {
+impl FreeSpace {
     /// Whether output may be read.
     pub(crate) fn is_some(self) -> bool {
-        matches!(self, Room::Bytes(_))
+        matches!(self, FreeSpace::Bytes(_))
     }
 }
 
@@ -176,7 +176,7 @@ pub(crate) struct Log {
     /// connection holds the process.
     pub(crate) listener: Option<Weak<dyn EventListener>>,
     /// The memory of the description of the process.
-    pub(crate) about_bytes: usize,
+    pub(crate) info_bytes: usize,
     /// The part of the budget that output and description use.
     pub(crate) charged: usize,
 }
@@ -193,15 +193,15 @@ impl<'a> LogGuard<'a> {
     }
 
     /// How much output may be read now.
-    pub(crate) fn room(&self) -> Room {
-        if !self.journal.has_room() {
-            return Room::None;
+    pub(crate) fn space(&self) -> FreeSpace {
+        if !self.journal.has_space() {
+            return FreeSpace::None;
         }
         let (bytes, chunks) = self.journal.ahead();
         let ahead = output_cost(bytes, chunks);
         match self.share.free().saturating_sub(ahead) {
-            0 if ahead > MIN_BYTES => Room::NoMemory,
-            free => Room::Bytes(free.max(MIN_BYTES)),
+            0 if ahead > MIN_BYTES => FreeSpace::NoMemory,
+            free => FreeSpace::Bytes(free.max(MIN_BYTES)),
         }
     }
 }
@@ -224,7 +224,7 @@ impl Drop for LogGuard<'_> {
     fn drop(&mut self) {
         let journal = &self.log.journal;
         let output = output_cost(journal.retained_bytes(), journal.retained_chunks());
-        let cost = output + self.log.about_bytes;
+        let cost = output + self.log.info_bytes;
         if cost != self.log.charged {
             self.share.change(self.log.charged, cost);
             self.log.charged = cost;

@@ -23,7 +23,8 @@
 //! - `process`: the handle on one process; `stdin`, its input; `actor`, its task
 //! - `kept_output`: the log of each process, and the memory of the output that all keep
 //! - `network`: the proxy of a process
-//! - `shares`: places per peer, for processes, sessions and connections
+//! - `peer`: the peer that a client is counted as
+//! - `peer_limiter`: permits per peer, for processes, sessions and connections
 //! - `shell_snapshot`: the states of login shells, for commands that do not run the profile again
 //! - `termination`, `closed_processes`, `stops`: pure state machines; `ending`: what ended a process
 
@@ -40,9 +41,10 @@ mod idle;
 mod kept_output;
 mod limits;
 mod network;
+mod peer;
+mod peer_limiter;
 mod process;
 mod session;
-mod shares;
 mod shell_snapshot;
 mod start;
 mod stdin;
@@ -56,7 +58,7 @@ pub use error::{NotPermitted, ReadError, ResizeError, StartError};
 pub use idle::{ActivityGuard, ActivityTracker};
 pub use limits::Limits;
 pub use network::{InvalidNetwork, NetworkRequest};
-pub use outpost_journal::{Chunk, Event, Exit, Page, StreamEnd};
+pub use outpost_journal::{Chunk, Event, Exit, OutputEnd, Page};
 /// The proxy of a process, and its policy.
 pub use outpost_netproxy as netproxy;
 pub use outpost_process::{
@@ -70,10 +72,11 @@ pub use outpost_types::{
     Delivery, EnvPolicy, Inherit, LimitName, ProcessEntry, ProcessState, ResourceLimits, Seq,
     Signal, Stream, TerminalSize, TreeKind, WriteStatus,
 };
+pub use peer::{Peer, PrincipalKey};
+pub use peer_limiter::{PeerLimiter, PeerPermit};
 pub use process::{EventListener, Process, Summary};
 pub use session::{
     Epoch, Link, Reservation, ResumeError, Session, SessionId, SessionOptions, Terminated, Ttl,
 };
-pub use shares::{Peer, Place, PrincipalKey, Shares};
 pub use shell_snapshot::{InvalidSnapshot, SnapshotRequest};
-pub use start::{About, InvalidStart, Start};
+pub use start::{InvalidStart, ProcessInfo, Start};

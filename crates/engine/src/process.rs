@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::{
-    About, Delivery, Peer, clock,
+    Delivery, Peer, ProcessInfo, clock,
     freed_bytes::FreedBytes,
-    kept_output::{Log, LogGuard, MIN_BYTES, OutputShare, Room},
+    kept_output::{FreeSpace, Log, LogGuard, MIN_BYTES, OutputShare},
     network::NetworkHandle,
     stdin::Stdin,
     termination::Termination,
@@ -49,14 +49,14 @@ pub struct Process {
 }
 
 pub(crate) struct Shared {
-    pub(crate) about: Arc<About>,
+    pub(crate) info: Arc<ProcessInfo>,
     pub(crate) control: Control,
     log: Mutex<Log>,
     pub(crate) stdin: Stdin,
     /// Wakes long polls at every event.
     readers: Notify,
     /// Wakes the actor: the window is open again, or the owner has detached.
-    pub(crate) room: Notify,
+    pub(crate) space: Notify,
     /// Notified when the owner has received everything, and when the actor has finished.
     delivered: Notify,
     actor_done: AtomicBool,
@@ -81,7 +81,7 @@ impl Drop for Shared {
 
 impl Process {
     pub(crate) fn new(
-        about: Arc<About>,
+        info: Arc<ProcessInfo>,
         control: Control,
         journal: Journal,
         stdin: Stdin,
@@ -95,13 +95,13 @@ impl Process {
                 log: Mutex::new(Log {
                     journal,
                     listener: None,
-                    about_bytes: about.bytes(),
+                    info_bytes: info.bytes(),
                     charged: 0,
                 }),
-                about,
+                info,
                 stdin,
                 readers: Notify::new(),
-                room: Notify::new(),
+                space: Notify::new(),
                 delivered: Notify::new(),
                 actor_done: AtomicBool::new(false),
                 termination: Mutex::default(),
@@ -115,14 +115,14 @@ impl Process {
 
     /// The description of the process.
     #[must_use]
-    pub fn about(&self) -> &About {
-        &self.shared.about
+    pub fn info(&self) -> &ProcessInfo {
+        &self.shared.info
     }
 
     /// The process id chosen by the client.
     #[must_use]
     pub fn id(&self) -> &str {
-        &self.shared.about.id
+        &self.shared.info.id
     }
 
     /// The pid of the child.
@@ -235,8 +235,8 @@ impl Process {
     }
 
     /// How much output may be read now.
-    pub(crate) fn room(&self) -> Room {
-        self.log().room()
+    pub(crate) fn space(&self) -> FreeSpace {
+        self.log().space()
     }
 
     /// The peer whose memory the output takes.
@@ -296,7 +296,7 @@ impl Process {
         start(log.journal.owner().cursor());
         drop(log);
         // An advanced cursor may open the window or complete the delivery.
-        self.shared.room.notify_one();
+        self.shared.space.notify_one();
         self.shared.delivered.notify_waiters();
     }
 
@@ -308,14 +308,14 @@ impl Process {
             log.journal.detach();
         }
         drop(log);
-        self.shared.room.notify_one();
+        self.shared.space.notify_one();
         self.shared.delivered.notify_waiters();
     }
 
     /// Allows eviction again, which a resume has stopped.
     pub fn release(&self) {
         self.log().journal.release();
-        self.shared.room.notify_one();
+        self.shared.space.notify_one();
     }
 
     /// Reduces the retention of a closed process to `bytes`. Returns how many it still retains; output
@@ -340,13 +340,13 @@ impl Process {
     /// Advances the owner's cursor.
     pub fn advance(&self, cursor: Seq) {
         let mut log = self.log();
-        let was_full = !log.room().is_some();
+        let was_full = !log.space().is_some();
         log.journal.advance(cursor);
-        let room = was_full && log.room().is_some();
+        let space = was_full && log.space().is_some();
         let delivered = log.journal.is_delivered();
         drop(log);
-        if room {
-            self.shared.room.notify_one();
+        if space {
+            self.shared.space.notify_one();
         }
         if delivered {
             self.shared.delivered.notify_waiters();

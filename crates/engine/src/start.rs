@@ -30,7 +30,7 @@ pub struct Start {
     pub cwd: PathBuf,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// The sandbox policy; `None` to run unconfined. A process whose policy cannot be
+    /// The sandbox policy; `None` to run unsandboxed. A process whose policy cannot be
     /// enforced in full does not start.
     pub sandbox: Option<Policy>,
     /// The least confinement. With it, a process without a policy gets its default one.
@@ -140,7 +140,7 @@ impl Start {
 }
 
 impl Start {
-    /// The sandbox of the child, if it is to be confined.
+    /// The sandbox of the child, if it is to be sandboxed.
     pub(crate) fn sandbox_request(&self, client: TurnKey) -> Option<SandboxRequest> {
         let own_tmpdir = || {
             let mut variables = self.env.iter().rev();
@@ -151,13 +151,13 @@ impl Start {
         sandbox_request(self.sandbox.clone(), tmpdir, self.floor.clone(), client)
     }
 
-    /// The policy of the child, if it is to be confined.
+    /// The policy of the child, if it is to be sandboxed.
     pub(crate) fn policy(&self) -> Option<&Policy> {
         let default = self.floor.as_ref().map(|floor| &floor.default);
         self.sandbox.as_ref().or(default)
     }
 
-    /// Whether the child is to be confined.
+    /// Whether the child is to be sandboxed.
     pub(crate) fn is_sandboxed(&self) -> bool {
         self.sandbox.is_some() || self.floor.is_some()
     }
@@ -221,7 +221,7 @@ fn check(params: &StartParams) -> Result<(), InvalidStart> {
 
 /// The description of a process, retained as long as the process.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct ProcessInfo {
     /// The process id chosen by the client.
     pub id: String,
     /// The program and its arguments.
@@ -243,7 +243,7 @@ pub struct About {
     pub(crate) kill_grace: Duration,
 }
 
-impl About {
+impl ProcessInfo {
     /// The approximate memory that the client's texts use.
     pub(crate) fn bytes(&self) -> usize {
         let argv = self.argv.iter().map(|text| text.len() + TEXT_BYTES);
@@ -253,7 +253,7 @@ impl About {
     }
 
     pub(crate) fn new(start: &Start, order: u64) -> Self {
-        About {
+        ProcessInfo {
             id: start.id.clone(),
             argv: start.argv.clone(),
             cwd: start.cwd.clone(),

@@ -22,10 +22,10 @@ type Pending = watch::Receiver<Option<WriteStatus>>;
 pub(crate) struct Stdin {
     capacity: usize,
     state: Mutex<State>,
-    /// Serializes writers that wait for room, in FIFO order.
+    /// Serializes writers that wait for space, in FIFO order.
     turn: TurnMutex<()>,
-    /// Wakes the waiting writer: there is room, or the input has ended.
-    room: Notify,
+    /// Wakes the waiting writer: there is space, or the input has ended.
+    space: Notify,
     /// Wakes the actor: bytes were queued.
     work: Notify,
 }
@@ -55,7 +55,7 @@ impl Stdin {
                 ids: WriteIds::new(ids),
             }),
             turn: TurnMutex::new(()),
-            room: Notify::new(),
+            space: Notify::new(),
             work: Notify::new(),
         }
     }
@@ -104,7 +104,7 @@ impl Stdin {
                     return status;
                 }
             }
-            self.room.notified().await;
+            self.space.notified().await;
         }
     }
 
@@ -122,13 +122,13 @@ impl Stdin {
     /// Writes as many queued bytes as possible without blocking.
     pub(crate) fn flush(&self) {
         self.state.lock().flush();
-        self.room.notify_one();
+        self.space.notify_one();
     }
 
     /// Ends the input and discards queued bytes.
     pub(crate) fn close(&self) {
         self.state.lock().drop_input();
-        self.room.notify_one();
+        self.space.notify_one();
     }
 }
 

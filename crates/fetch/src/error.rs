@@ -95,9 +95,9 @@ pub enum FetchError {
     /// A redirect led to another scheme.
     #[error("redirect target is neither http nor https")]
     ForeignRedirect,
-    /// The caller has no room for the body.
-    #[error("there is no room for the body")]
-    NoRoom,
+    /// The caller has no space for the body.
+    #[error("there is no space for the body")]
+    NoSpace,
     /// The body ended early.
     #[error("the body ended early: {0}")]
     Body(Cause),

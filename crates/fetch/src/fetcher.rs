@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::{
     Cause, FetchError, Request, Response,
-    redirect::{MAX_REDIRECTS, hop},
+    redirect::{MAX_REDIRECTS, next_request},
     request::Header,
 };
 
@@ -69,15 +69,15 @@ impl Fetcher {
             }
             let location = response.headers().get(LOCATION);
             let location = location.map(|location| location.as_bytes());
-            let Some(hop) = hop(response.status(), location, &method, &url)? else {
+            let Some(next) = next_request(response.status(), location, &method, &url)? else {
                 return Ok(response);
             };
-            headers.retain(|header| hop.takes(header));
-            if !hop.keeps_body {
+            headers.retain(|header| next.takes(header));
+            if !next.keeps_body {
                 body = Bytes::new();
             }
-            method = hop.method;
-            url = hop.url;
+            method = next.method;
+            url = next.url;
         }
         Err(FetchError::TooManyRedirects(MAX_REDIRECTS))
     }

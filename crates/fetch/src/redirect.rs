@@ -37,7 +37,7 @@ const ABOUT_THE_BODY: [HeaderName; 6] = [
 
 /// The next request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hop {
+pub(crate) struct NextRequest {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) keeps_body: bool,
@@ -46,12 +46,12 @@ pub(crate) struct Hop {
 
 /// Returns the next request after a response to `method` at `url`. Returns `None` if the response
 /// is no redirect.
-pub(crate) fn hop(
+pub(crate) fn next_request(
     status: StatusCode,
     location: Option<&[u8]>,
     method: &Method,
     url: &Url,
-) -> Result<Option<Hop>, FetchError> {
+) -> Result<Option<NextRequest>, FetchError> {
     let becomes_get = match status.as_u16() {
         301 | 302 => *method == Method::POST,
         303 => *method != Method::HEAD,
@@ -66,7 +66,7 @@ pub(crate) fn hop(
         return Err(FetchError::ForeignRedirect);
     }
     next.set_fragment(None);
-    Ok(Some(Hop {
+    Ok(Some(NextRequest {
         method: if becomes_get {
             Method::GET
         } else {
@@ -78,7 +78,7 @@ pub(crate) fn hop(
     }))
 }
 
-impl Hop {
+impl NextRequest {
     /// Whether a header is sent with the next request.
     pub(crate) fn takes(&self, header: &Header) -> bool {
         let meant_for_this = self.same_origin
@@ -95,10 +95,10 @@ mod tests {
 
     use super::*;
 
-    fn to(status: u16, method: Method, location: &str) -> Option<Hop> {
+    fn to(status: u16, method: Method, location: &str) -> Option<NextRequest> {
         let url = Url::parse("https://a.example/x/y?q").unwrap();
         let status = StatusCode::from_u16(status).unwrap();
-        hop(status, Some(location.as_bytes()), &method, &url).unwrap()
+        next_request(status, Some(location.as_bytes()), &method, &url).unwrap()
     }
 
     fn header(name: &'static str, is_from_environment: bool) -> Header {
@@ -120,10 +120,10 @@ mod tests {
             (307, Method::POST, Method::POST),
             (308, Method::POST, Method::POST),
         ] {
-            let hop = to(status, before.clone(), "/z").unwrap();
-            assert_eq!(hop.method, after, "{status} {before}");
-            assert_eq!(hop.keeps_body, before == after, "{status} {before}");
-            assert_eq!(hop.url.as_str(), "https://a.example/z");
+            let next = to(status, before.clone(), "/z").unwrap();
+            assert_eq!(next.method, after, "{status} {before}");
+            assert_eq!(next.keeps_body, before == after, "{status} {before}");
+            assert_eq!(next.url.as_str(), "https://a.example/z");
         }
     }
 
@@ -138,9 +138,9 @@ mod tests {
             "a URL without a host"
         );
         let url = Url::parse("http://a.example/").unwrap();
-        let nowhere = hop(StatusCode::FOUND, None, &Method::GET, &url).unwrap();
+        let nowhere = next_request(StatusCode::FOUND, None, &Method::GET, &url).unwrap();
         assert_eq!(nowhere, None);
-        let file = hop(StatusCode::FOUND, Some(b"file:///etc"), &Method::GET, &url);
+        let file = next_request(StatusCode::FOUND, Some(b"file:///etc"), &Method::GET, &url);
         assert!(matches!(file, Err(FetchError::ForeignRedirect)));
     }
 
@@ -160,12 +160,12 @@ mod tests {
             "http://a.example/",
             "https://a.example:444/",
         ] {
-            let hop = to(307, Method::POST, elsewhere).unwrap();
+            let next = to(307, Method::POST, elsewhere).unwrap();
             assert!(
-                !secrets.iter().any(|secret| hop.takes(secret)),
+                !secrets.iter().any(|secret| next.takes(secret)),
                 "{elsewhere}"
             );
-            assert!(hop.takes(&plain), "{elsewhere}");
+            assert!(next.takes(&plain), "{elsewhere}");
         }
     }
 

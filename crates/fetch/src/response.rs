@@ -62,30 +62,30 @@ impl Body {
         self.inner.size_hint().exact()
     }
 
-    /// Reads the whole body of at most `most` bytes. After `few` bytes, waits for `room` before it
+    /// Reads the whole body of at most `most` bytes. After `few` bytes, waits for `space` before it
     /// reads the rest, and fails if there is none.
     pub async fn collect<R>(
         &mut self,
         most: usize,
         few: usize,
-        room: impl Future<Output = Option<R>>,
+        space: impl Future<Output = Option<R>>,
     ) -> Result<(Bytes, Option<R>), FetchError> {
         let mut whole = Vec::new();
-        let mut room = Some(room);
+        let mut space = Some(space);
         let mut held = None;
         while let Some(chunk) = self.chunk().await? {
             if whole.len() + chunk.len() > most {
                 return Err(FetchError::TooLarge(most));
             }
             if whole.len() + chunk.len() > few
-                && let Some(room) = room.take()
+                && let Some(space) = space.take()
             {
-                let room = self.in_time(room).await?;
-                held = Some(room.ok_or(FetchError::NoRoom)?);
+                let space = self.in_time(space).await?;
+                held = Some(space.ok_or(FetchError::NoSpace)?);
             }
             whole
                 .try_reserve(chunk.len())
-                .map_err(|_| FetchError::NoRoom)?;
+                .map_err(|_| FetchError::NoSpace)?;
             whole.extend_from_slice(&chunk);
         }
         Ok((whole.into(), held))

@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::names::{HiddenNames, Names};
+use crate::directory_entries::{HiddenNames, Names};
 use crate::path_masks::PathMasks;
 use crate::procfs::check_not_own;
 use crate::regular::{NO_SIDE_EFFECTS, check_regular, check_size, max_size};

@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::names::{TakeListingMemory, sorted_names, target_type};
+use crate::directory_entries::{TakeListingMemory, sorted_names, target_type};
 use crate::path_masks::PathMasks;
 use crate::resolve::{Identity, PATH_DIRECTORY, component_names, is_link, open_in, open_root};
 use crate::{Files, FilesError};

@@ -102,10 +102,10 @@ pub enum FilesError {
     #[error("directory was moved while it was being removed")]
     Moved,
     /// The file worker ended without a valid reply.
-    #[error("the confined file operation ended without a valid reply")]
+    #[error("the sandboxed file operation ended without a valid reply")]
     NoReply,
     /// The file worker did not reply in time.
-    #[error("the confined file operation took too long")]
+    #[error("the sandboxed file operation took too long")]
     Timeout,
 }
 

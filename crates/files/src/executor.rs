@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::value::RawValue;
 
-use crate::names::TakeListingMemory;
+use crate::directory_entries::TakeListingMemory;
 use crate::path_masks::PathMasks;
 use crate::regular::{check_size, replace_content};
 use crate::resolve::open_following;

@@ -29,11 +29,11 @@
 
 mod copy;
 mod directory;
+mod directory_entries;
 mod error;
 mod executor;
 mod files;
 mod metadata;
-mod names;
 mod path_masks;
 mod procfs;
 mod regular;
@@ -45,10 +45,10 @@ mod walk;
 mod watch;
 mod worker;
 
+pub use directory_entries::TakeListingMemory;
 pub use error::FilesError;
 pub use executor::{FileExecutor, InProcess, Sandboxed};
 pub use files::{Files, Limits, SymlinkCheck};
-pub use names::TakeListingMemory;
 pub use path_masks::PathMasks;
 pub use regular::{Block, OpenFile};
 pub use secrets::protect;

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::FilesError;
-use crate::names::HiddenNames;
+use crate::directory_entries::HiddenNames;
 use crate::worker::Call;
 
 /// Paths, without symbolic links, that are mounted over or occupied by a placeholder.

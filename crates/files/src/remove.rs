@@ -13,7 +13,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use crate::names::{HiddenNames, names_in};
+use crate::directory_entries::{HiddenNames, names_in};
 use crate::resolve::{Identity, file_type, if_exists, open_in};
 use crate::{Files, FilesError};
 

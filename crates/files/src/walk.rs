@@ -9,7 +9,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, statat};
 use rustix::io::Errno;
 
-use crate::names::{
+use crate::directory_entries::{
     HiddenNames, Name, TakeListingMemory, first_names, take_entry_memory, target_type,
 };
 use crate::path_masks::PathMasks;

@@ -26,8 +26,8 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::directory_entries::TakeListingMemory;
 use crate::executor::{Outcome, execute};
-use crate::names::TakeListingMemory;
 use crate::stream::StreamWriter;
 use crate::{Files, FilesError, PathMasks};
 

@@ -31,7 +31,7 @@ pub struct Exit {
 
 /// The way in which the streams of a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamEnd {
+pub enum OutputEnd {
     /// All writers have closed them.
     Whole,
     /// A descendant still held them open when the drain timeout expired.
@@ -55,7 +55,7 @@ pub enum Event {
         /// The event's number.
         seq: Seq,
         /// The way in which the streams ended.
-        end: StreamEnd,
+        end: OutputEnd,
     },
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::{Chunk, Event, Exit, Limits, OwnerCursor, Page, Seq, Stream, StreamEnd};
+use crate::{Chunk, Event, Exit, Limits, OutputEnd, OwnerCursor, Page, Seq, Stream};
 
 /// A retained output event with its offset in the stream of all bytes, so that
 /// the number of bytes after a cursor needs no summation.
@@ -27,7 +27,7 @@ pub struct Journal {
     /// The number of output bytes ever appended.
     total: u64,
     exit: Option<(Seq, Exit)>,
-    closed: Option<(Seq, StreamEnd)>,
+    closed: Option<(Seq, OutputEnd)>,
     owner: OwnerCursor,
     /// Suspends eviction, while a returning owner may read what it missed.
     held: bool,
@@ -100,7 +100,7 @@ impl Journal {
     }
 
     /// Appends the close, which is always last. Further calls are ignored.
-    pub fn close(&mut self, end: StreamEnd) {
+    pub fn close(&mut self, end: OutputEnd) {
         debug_assert!(self.exit.is_some(), "close before the exit");
         if self.closed.is_none() {
             let seq = self.next_number();
@@ -301,7 +301,7 @@ impl Journal {
 
     /// Whether more output may be read from the child now.
     #[must_use]
-    pub fn has_room(&self) -> bool {
+    pub fn has_space(&self) -> bool {
         let Limits {
             retain_bytes,
             window_bytes,

@@ -12,7 +12,7 @@
 //!   state of the process.
 //! - The [owner's](OwnerCursor) cursor exerts backpressure. While it is attached, no
 //!   event after it is evicted. Once the log is a window ahead of it,
-//!   [`Journal::has_room`] turns false, so that the actor stops reading and the
+//!   [`Journal::has_space`] turns false, so that the actor stops reading and the
 //!   child blocks in `write`, as on any full pipe.
 //! - Other readers that come too late see a gap: the first number they get is
 //!   not the one after their cursor.
@@ -25,7 +25,7 @@ mod limits;
 mod owner_cursor;
 mod page;
 
-pub use event::{Chunk, Event, Exit, StreamEnd};
+pub use event::{Chunk, Event, Exit, OutputEnd};
 pub use journal::Journal;
 pub use limits::Limits;
 pub use outpost_types::{Seq, Stream};

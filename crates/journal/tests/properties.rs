@@ -1,7 +1,7 @@
 //! Compares the log with a model, over any interleaving of operations.
 
 use bytes::Bytes;
-use outpost_journal::{Event, Exit, Journal, Limits, OwnerCursor, Seq, Stream, StreamEnd};
+use outpost_journal::{Event, Exit, Journal, Limits, OutputEnd, OwnerCursor, Seq, Stream};
 use proptest::prelude::*;
 
 const LIMITS: Limits = Limits {
@@ -104,8 +104,8 @@ proptest! {
         for operation in operations {
             match operation {
                 Operation::Output(stream, len) => {
-                    // Like the actor, read only if there is room.
-                    if model.closed || !journal.has_room() { continue; }
+                    // Like the actor, read only if there is space.
+                    if model.closed || !journal.has_space() { continue; }
                     let bytes = payload(model.next(), len);
                     journal.output(stream, bytes.clone());
                     if len > 0 {
@@ -123,9 +123,9 @@ proptest! {
                 }
                 Operation::Close => {
                     if !model.exited || model.closed { continue; }
-                    journal.close(StreamEnd::Whole);
+                    journal.close(OutputEnd::Whole);
                     let seq = model.next();
-                    model.events.push(Event::Closed { seq, end: StreamEnd::Whole });
+                    model.events.push(Event::Closed { seq, end: OutputEnd::Whole });
                     model.closed = true;
                 }
                 Operation::Attach(cursor) => {
@@ -216,9 +216,9 @@ proptest! {
                 let unseen = model.output_bytes_after(cursor);
                 let held: usize = journal.events_after(cursor).map(|event| match event { Event::Output(c) => c.bytes.len(), _ => 0 }).sum();
                 prop_assert!(held <= unseen);
-                if held >= LIMITS.window_bytes { prop_assert!(!journal.has_room()); }
+                if held >= LIMITS.window_bytes { prop_assert!(!journal.has_space()); }
             } else if model.held_from.is_none() {
-                prop_assert!(journal.has_room());
+                prop_assert!(journal.has_space());
                 prop_assert!(retained <= retain_bytes || outputs.len() == 1 && retain_bytes > 0);
             }
         }
@@ -259,14 +259,14 @@ fn attached_owner_loses_no_output_and_exerts_backpressure() {
     let mut journal = Journal::new(LIMITS);
     journal.attach(Seq::START);
     let mut written = 0;
-    while journal.has_room() {
+    while journal.has_space() {
         journal.output(Stream::Stdout, Bytes::from_static(b"0123456789"));
         written += 1;
     }
     assert_eq!(written, 5, "the window is 48 bytes");
     assert_eq!(journal.events_after(Seq::START).count(), 5);
     journal.advance(Seq(2));
-    assert!(journal.has_room());
+    assert!(journal.has_space());
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn single_byte_chunks_are_bounded_by_count() {
     assert_eq!(journal.page(Seq::START, None).chunks.len(), 12);
     journal.attach(Seq(1000));
     let mut written = 0;
-    while journal.has_room() {
+    while journal.has_space() {
         journal.output(Stream::Stderr, Bytes::from_static(b"x"));
         written += 1;
     }
@@ -298,7 +298,7 @@ fn exit_keeps_its_position_among_late_output() {
         ..Exit::default()
     });
     journal.output(Stream::Stdout, Bytes::from_static(b"late"));
-    journal.close(StreamEnd::Whole);
+    journal.close(OutputEnd::Whole);
     let kinds: Vec<_> = journal
         .events_after(Seq::START)
         .map(|event| match event {
@@ -327,7 +327,7 @@ fn reader_waits_only_without_news() {
     });
     assert!(journal.has_unseen_for(Seq(1)), "an exit not yet seen");
     assert!(!journal.has_unseen_for(Seq(2)), "an exit already seen");
-    journal.close(StreamEnd::Whole);
+    journal.close(OutputEnd::Whole);
     assert!(journal.has_unseen_for(Seq(99)), "a close never waits");
 }
 
@@ -341,6 +341,6 @@ fn maximum_limits_do_not_overflow() {
     journal.attach(Seq::START);
     journal.hold();
     journal.output(Stream::Stdout, Bytes::from_static(b"a"));
-    assert!(journal.has_room());
+    assert!(journal.has_space());
     assert_eq!(journal.retained_bytes(), 1);
 }

@@ -1,7 +1,7 @@
 //! Logs that start after an earlier event.
 
 use bytes::Bytes;
-use outpost_journal::{Event, Exit, Journal, Limits, Seq, Stream, StreamEnd};
+use outpost_journal::{Event, Exit, Journal, Limits, OutputEnd, Seq, Stream};
 
 fn numbers(journal: &Journal, cursor: u64) -> Vec<(u64, &'static str)> {
     let kind = |event: &Event| match event {
@@ -30,7 +30,7 @@ fn numbering_continues_after_the_start() {
     journal.output(Stream::Stdout, Bytes::from_static(b"x"));
     journal.skip();
     journal.exited(EXIT);
-    journal.close(StreamEnd::Whole);
+    journal.close(OutputEnd::Whole);
     assert_eq!(
         numbers(&journal, 0),
         [(8, "output"), (10, "exited"), (11, "closed")]
@@ -43,7 +43,7 @@ fn earlier_exit_gets_the_last_number_before_the_start() {
     let mut journal = Journal::starting_after(Limits::default(), Seq(7));
     journal.had_exited(EXIT);
     journal.output(Stream::Stdout, Bytes::from_static(b"late"));
-    journal.close(StreamEnd::Whole);
+    journal.close(OutputEnd::Whole);
     assert_eq!(journal.exit(), Some(EXIT));
     assert_eq!(
         numbers(&journal, 0),

@@ -37,7 +37,7 @@
 //! restart policy allows. The status of a server is a watch channel, on which calls wait.
 //!
 //! - [`LineSplitter`], [`FilteredLine`]: bounded lines and messages (pure)
-//! - `discovery`: the timeout of the MCP version negotiation (pure)
+//! - `discovery_timeout`: the timeout of the MCP version negotiation (pure)
 //! - `restart_policy`: when a server is restarted (pure)
 //! - [`config`]: the configuration of a server
 //! - [`shutdown`]: graceful termination: close stdin, then SIGTERM, then SIGKILL
@@ -47,7 +47,7 @@
 mod command;
 pub mod config;
 mod diagnostics;
-mod discovery;
+mod discovery_timeout;
 mod error;
 mod executors;
 mod limits;

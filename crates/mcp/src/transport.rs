@@ -24,7 +24,7 @@ use tracing::{debug, info, warn};
 use crate::{
     Command, EndReason, Limits, ServerDiagnostics, ServerFailure,
     diagnostics::preview,
-    discovery::DiscoveryTimeout,
+    discovery_timeout::DiscoveryTimeout,
     lines::{Line, LineSplitter, oversized_response, parse},
     shutdown,
 };

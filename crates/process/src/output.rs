@@ -171,8 +171,8 @@ impl Output {
 
     fn read_available(&self, limit: usize) -> (Bytes, StopReason) {
         BUFFER.with_borrow_mut(|buffer| {
-            let room = limit.min(buffer.len());
-            let (filled, stop) = self.fill(&mut buffer[..room]);
+            let space = limit.min(buffer.len());
+            let (filled, stop) = self.fill(&mut buffer[..space]);
             (Bytes::copy_from_slice(&buffer[..filled]), stop)
         })
     }
@@ -248,7 +248,7 @@ mod tests {
             rustix::io::ioctl_fionbio(&read, true).expect("it can be told");
             let pipe = register::descriptor(read, Interest::READABLE).expect("it is registered");
             let mut write = std::fs::File::from(write);
-            write.write_all(&[b'x'; MAX_READ]).expect("it has room");
+            write.write_all(&[b'x'; MAX_READ]).expect("it has space");
             let mut output = Output::new(Stream::Stdout, pipe, None);
             output.readable().await.expect("it is readable");
             assert!(matches!(output.read(MAX_READ), ReadOutcome::Data(_)));

@@ -42,14 +42,14 @@ fn open() -> u64 {
     targets.filter(counted).count() as u64
 }
 
-/// Opens descriptors until only `room` more are possible.
-fn fill(room: usize) -> Vec<File> {
+/// Opens descriptors until only `space` more are possible.
+fn fill(space: usize) -> Vec<File> {
     let mut files = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
         files.push(file);
     }
-    assert!(files.len() > room, "the limit leaves too little");
-    files.truncate(files.len() - room);
+    assert!(files.len() > space, "the limit leaves too little");
+    files.truncate(files.len() - space);
     files
 }
 
@@ -77,10 +77,10 @@ async fn descriptors_run_out(trees: TreeChoice) {
         let before = open();
         let mut failures = 0;
         let mut refusals = Vec::new();
-        // With room for 0, 1, … descriptors every step fails once, until there are enough.
-        for room in 0..64 {
+        // With space for 0, 1, … descriptors every step fails once, until there are enough.
+        for space in 0..64 {
             let taken = LoweredLimit::all_but(Resource::Nofile, before + 100);
-            let filled = fill(room);
+            let filled = fill(space);
             let spawned = within("the answer", spawner.spawn(command(&["true"], stdio))).await;
             drop(filled);
             drop(taken);

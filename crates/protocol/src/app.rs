@@ -246,7 +246,7 @@ pub struct CommandOutput<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Self", tag = "type", rename_all = "camelCase")]
 pub enum SandboxPolicy {
-    /// The process is not confined.
+    /// The process is not sandboxed.
     DangerFullAccess,
     /// Reads everything, writes nothing.
     #[serde(rename_all = "camelCase")]
@@ -271,7 +271,7 @@ pub enum SandboxPolicy {
         #[serde(default, deserialize_with = "or_default")]
         exclude_slash_tmp: bool,
     },
-    /// The process is already confined by other means.
+    /// The process is already sandboxed by other means.
     #[serde(rename_all = "camelCase")]
     ExternalSandbox {
         /// Whether that sandbox allows the network.

@@ -73,7 +73,7 @@ pub struct RootParams {
     pub id: String,
     /// The directory.
     pub path: PathUri,
-    /// The sandbox that it is searched in; absent to search unconfined.
+    /// The sandbox that it is searched in; absent to search unsandboxed.
     #[serde(
         default,
         deserialize_with = "optional_object",
@@ -144,7 +144,7 @@ pub struct TextFile {
 pub struct DiscoverParams {
     /// The working directory. It need not exist.
     pub cwd: PathUri,
-    /// The sandbox that files are read in; absent to read unconfined.
+    /// The sandbox that files are read in; absent to read unsandboxed.
     #[serde(
         default,
         deserialize_with = "optional_object",

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::RequestId;
-use crate::known_members::MemberNames;
+use crate::known_members::PresentMembers;
 use crate::malformed::{MAX_MESSAGE_BYTES, Malformed};
 use crate::params::parse_params;
 use crate::vet::vet;
@@ -30,7 +30,7 @@ pub enum Incoming<'a> {
         /// The caller's trace. An invalid one is ignored, so that it does not fail the call.
         trace: Option<TraceContext>,
         /// The names of all members in the params.
-        members: MemberNames<'a>,
+        members: PresentMembers<'a>,
     },
     /// A notification.
     Notification {
@@ -39,7 +39,7 @@ pub enum Incoming<'a> {
         /// The raw params; `null` counts as absent.
         params: Option<&'a RawValue>,
         /// The names of all members in the params.
-        members: MemberNames<'a>,
+        members: PresentMembers<'a>,
     },
     /// A successful response.
     Response {
@@ -94,7 +94,7 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    fn into_incoming(self, members: MemberNames<'a>) -> Result<Incoming<'a>, Malformed> {
+    fn into_incoming(self, members: PresentMembers<'a>) -> Result<Incoming<'a>, Malformed> {
         let Some(method) = self.method else {
             return self.into_response();
         };

@@ -21,7 +21,7 @@ const MAX_COMPARED: usize = 256;
 
 /// The names of all members in the params of a message, in the order of the text.
 #[derive(Debug, Default)]
-pub struct MemberNames<'a>(Vec<MemberName<'a>>);
+pub struct PresentMembers<'a>(Vec<MemberName<'a>>);
 
 #[derive(Debug)]
 struct MemberName<'a> {
@@ -30,7 +30,7 @@ struct MemberName<'a> {
     name: Cow<'a, str>,
 }
 
-impl<'a> MemberNames<'a> {
+impl<'a> PresentMembers<'a> {
     pub(crate) fn push(&mut self, depth: usize, name: Cow<'a, str>) {
         self.0.push(MemberName { depth, name });
     }

@@ -5,7 +5,7 @@
 //!
 //! - **Incoming**: [`Incoming::parse`] parses the envelope of one message and rejects malformed ones
 //!   ([`Malformed`]). The params stay raw until the handler calls [`parse_params`]; their member names
-//!   are collected, and [`MemberNames::check`] rejects misspelt ones.
+//!   are collected, and [`PresentMembers::check`] rejects misspelt ones.
 //! - **Outgoing**: [`encode_response`], [`encode_error`] and [`encode_notification`] append one
 //!   message to a buffer. [`OutputEncoder`] is a faster encoder for `process/output`, which carries most
 //!   of the bytes.
@@ -32,6 +32,7 @@ mod encoders;
 mod envelope;
 mod environment;
 mod error;
+mod fallible_alloc;
 mod from_server;
 mod fs;
 mod http;
@@ -40,7 +41,6 @@ mod malformed;
 mod method;
 mod native_files;
 mod network;
-mod no_memory;
 mod outgoing;
 mod params;
 mod process;
@@ -58,18 +58,18 @@ pub use encoders::*;
 pub use envelope::{Incoming, TraceContext};
 pub use environment::*;
 pub use error::{ErrorData, RpcError};
+pub use fallible_alloc::NoMemory;
 pub use from_server::FromServer;
 pub use fs::*;
 pub use http::*;
-pub use known_members::MemberNames;
+pub use known_members::PresentMembers;
 pub use malformed::{MAX_HANDSHAKE_BYTES, MAX_JSON_VALUES, MAX_MESSAGE_BYTES, Malformed};
 pub use method::*;
 pub use native_files::AppMetadata;
 pub use network::*;
-pub use no_memory::NoMemory;
 pub use outgoing::{encode_error, encode_notification, encode_request, encode_response};
 pub use outpost_types::file_op::*;
-pub use outpost_types::sandbox::{Confinement, SandboxParams, SandboxSupport, SandboxType};
+pub use outpost_types::sandbox::{SandboxParams, SandboxPermissions, SandboxSupport, SandboxType};
 pub use outpost_types::{
     AccessScope, Delivery, DirectoryEntry, Empty, EndedBy, EndedProcess, EntryKind, EnvPolicy,
     EnvironmentCapabilities, EnvironmentInfo, ErrorKind, FileMetadata, IdScanner, Inherit,

@@ -11,7 +11,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use crate::envelope::Text;
-use crate::known_members::MemberNames;
+use crate::known_members::PresentMembers;
 use crate::malformed::{MAX_JSON_VALUES, Malformed};
 
 /// The number of keys of an object that are compared linearly, without allocating. More keys are
@@ -20,13 +20,13 @@ const COMPARED_KEYS: usize = 16;
 
 /// Checks that `text` is one JSON value with at most [`MAX_JSON_VALUES`] values and no repeated keys,
 /// and returns the names of the members in its `params`. serde_json limits the nesting to 128.
-pub(crate) fn vet(text: &str) -> Result<MemberNames<'_>, Malformed> {
+pub(crate) fn vet(text: &str) -> Result<PresentMembers<'_>, Malformed> {
     let mut vetting = Vetting {
         values_left: MAX_JSON_VALUES,
         keys: Vec::new(),
         depth: 0,
         in_params: false,
-        members: MemberNames::default(),
+        members: PresentMembers::default(),
         violation: None,
     };
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -50,7 +50,7 @@ struct Vetting<'de> {
     depth: usize,
     /// Whether the value of the outermost `params` is being walked.
     in_params: bool,
-    members: MemberNames<'de>,
+    members: PresentMembers<'de>,
     /// The violated rule. Serde errors carry only text, so the reason is kept here while the error
     /// unwinds.
     violation: Option<Malformed>,

@@ -21,9 +21,9 @@ const LARGE_FRACTION: usize = 1024;
 /// Bounds the unanswered requests of a connection, by number and by message bytes.
 ///
 /// A request over the number limit is rejected. A request over the byte budget blocks the
-/// connection until there is room. To avoid blocking forever behind requests that never
+/// connection until there is space. To avoid blocking forever behind requests that never
 /// complete, such a request is rejected if no large request completes within
-/// `admission_timeout`; from then on requests without room are rejected at once until a
+/// `admission_timeout`; from then on requests without space are rejected at once until a
 /// large request completes.
 #[derive(Clone, Debug)]
 pub struct Admission {
@@ -42,7 +42,7 @@ struct InFlight {
     large_bytes: usize,
     /// Number of large requests that completed.
     progress: AtomicUsize,
-    /// No large request completed in time while a request waited for room.
+    /// No large request completed in time while a request waited for space.
     stalled: AtomicBool,
     /// Notified when a request completes.
     completed: Notify,
@@ -89,8 +89,8 @@ impl Admission {
         }
     }
 
-    /// Waits for room and admits a request of `bytes`. Returns `None` if there are too many
-    /// requests, or if no room appears in time. A single request may have any size.
+    /// Waits for space and admits a request of `bytes`. Returns `None` if there are too many
+    /// requests, or if no space appears in time. A single request may have any size.
     ///
     /// Must be called by one task only, because check and admission are separate steps.
     pub async fn admit(&self, bytes: usize) -> Option<Ticket> {

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot::{self, error::TryRecvError};
 use tokio_util::task::TaskTracker;
 
-/// A job. Boxed by the caller, whose future lives as long as a connection and would have room
+/// A job. Boxed by the caller, whose future lives as long as a connection and would have space
 /// for every kind of job otherwise.
 pub type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 

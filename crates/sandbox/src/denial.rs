@@ -16,7 +16,7 @@ const PHRASES: [&[u8]; 7] = [
 /// The exit code of a process that the seccomp filter killed: 128 + SIGSYS.
 const KILLED_BY_SECCOMP: i32 = 159;
 
-/// Returns whether a confined process that exited with `code` was probably denied something: the seccomp
+/// Returns whether a sandboxed process that exited with `code` was probably denied something: the seccomp
 /// filter killed it, or it failed and one of its streams contains a typical error message. Each stream
 /// comes in chunks, which may split a message.
 pub fn is_denied<'a, S, P>(code: i32, streams: S) -> bool

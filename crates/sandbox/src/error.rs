@@ -1,4 +1,4 @@
-//! The reasons why a confined process did not start.
+//! The reasons why a sandboxed process did not start.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub(crate) const MAX_ARGUMENTS: usize = 9000 - 16;
 /// message.
 pub(crate) const MAX_LISTENERS: usize = 32;
 
-/// The reason why a confined process did not start. Clients know the beginnings of the messages.
+/// The reason why a sandboxed process did not start. Clients know the beginnings of the messages.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// The policy can't be bound to this host.
@@ -127,7 +127,7 @@ fn prefix(kind: FailureKind) -> &'static str {
     }
 }
 
-/// The reason why a process can't be confined as planned.
+/// The reason why a process can't be sandboxed as planned.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     /// This host can't confine processes.

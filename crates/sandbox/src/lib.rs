@@ -4,7 +4,7 @@
 //! to this host's paths, as plain data ([`planning`]). Enforcement is the host's: on Linux, namespaces
 //! created by bubblewrap, and inside them Landlock and seccomp (`linux`).
 //!
-//! [`Sandbox::prepare_process`] and [`PreparedProcess::start`] start a confined process.
+//! [`Sandbox::prepare_process`] and [`PreparedProcess::start`] start a sandboxed process.
 
 mod denial;
 mod error;

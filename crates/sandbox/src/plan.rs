@@ -1,11 +1,11 @@
-//! Plans: what a confined process may do, in terms of this host's paths.
+//! Plans: what a sandboxed process may do, in terms of this host's paths.
 
 use std::path::{Path, PathBuf};
 
 use outpost_types::sandbox::{Access, Network};
 use serde::{Deserialize, Serialize};
 
-/// A policy bound to this host's paths: the permissions of a confined process, as plain data.
+/// A policy bound to this host's paths: the permissions of a sandboxed process, as plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Rules, a parent path before the paths below it. The last rule that covers a path applies. Paths

@@ -19,7 +19,7 @@ pub enum BuiltIn {
     ReadOnly,
     /// Writes below the workspace roots and the temporary directories, no network.
     Workspace,
-    /// Not confined.
+    /// Not sandboxed.
     DangerFullAccess,
 }
 

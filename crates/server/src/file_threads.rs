@@ -17,11 +17,11 @@ use crate::Settings;
 
 /// Runs file operations on blocking threads and limits their number, for all connections.
 ///
-/// An operation that takes long, perhaps because its file system does not answer, gives its place to
+/// An operation that takes long, perhaps because its file system does not answer, gives its permit to
 /// others as soon as one waits. Such operations have a limit of their own.
 pub(crate) struct FileThreads {
     shared: Arc<Shared>,
-    /// How long an operation may take before it gives its place to others.
+    /// How long an operation may take before it gives its permit to others.
     slow_after: Duration,
 }
 
@@ -35,8 +35,8 @@ pub(crate) enum FileThreadError {
 }
 
 struct Shared {
-    places: Arc<Semaphore>,
-    slow_places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
+    slow_permits: Arc<Semaphore>,
     operations: Mutex<Operations>,
 }
 
@@ -51,7 +51,7 @@ struct Operation {
     since: Instant,
     is_slow: bool,
     /// Released with the operation.
-    place: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 }
 
 /// Removes an operation when its thread is done, even if no task waits for it any more.
@@ -71,21 +71,21 @@ impl FileThreads {
     pub(crate) fn new(settings: &Settings) -> Self {
         FileThreads {
             shared: Arc::new(Shared {
-                places: Arc::new(Semaphore::new(settings.file_threads)),
-                slow_places: Arc::new(Semaphore::new(settings.slow_file_threads)),
+                permits: Arc::new(Semaphore::new(settings.file_threads)),
+                slow_permits: Arc::new(Semaphore::new(settings.slow_file_threads)),
                 operations: Mutex::default(),
             }),
             slow_after: settings.slow_file_operation,
         }
     }
 
-    /// Runs an operation on a thread. If the future is dropped, the thread continues and keeps its place.
+    /// Runs an operation on a thread. If the future is dropped, the thread continues and keeps its permit.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         operation: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, FileThreadError> {
-        let place = self.wait_for_place().await;
-        let running = self.insert(place);
+        let permit = self.wait_for_permit().await;
+        let running = self.insert(permit);
         let spawn = || {
             tokio::task::spawn_blocking(move || {
                 let _running = running;
@@ -99,11 +99,11 @@ impl FileThreads {
         thread.await.map_err(|_| FileThreadError::Panicked)
     }
 
-    async fn wait_for_place(&self) -> OwnedSemaphorePermit {
+    async fn wait_for_permit(&self) -> OwnedSemaphorePermit {
         loop {
-            let place = Arc::clone(&self.shared.places).acquire_owned();
-            match timeout(self.slow_after, place).await {
-                Ok(Ok(place)) => return place,
+            let permit = Arc::clone(&self.shared.permits).acquire_owned();
+            match timeout(self.slow_after, permit).await {
+                Ok(Ok(permit)) => return permit,
                 // The semaphore is never closed.
                 Ok(Err(_)) => std::future::pending().await,
                 Err(_) => self.move_slow_operations(),
@@ -111,14 +111,14 @@ impl FileThreads {
         }
     }
 
-    fn insert(&self, place: OwnedSemaphorePermit) -> RemoveOnDrop {
+    fn insert(&self, permit: OwnedSemaphorePermit) -> RemoveOnDrop {
         let mut operations = self.shared.operations.lock();
         operations.started += 1;
         let number = operations.started;
         let operation = Operation {
             since: Instant::now(),
             is_slow: false,
-            place,
+            permit,
         };
         operations.running.insert(number, operation);
         RemoveOnDrop {
@@ -127,7 +127,7 @@ impl FileThreads {
         }
     }
 
-    /// Moves operations that take long to the places for them, as far as these suffice.
+    /// Moves operations that take long to the permits for them, as far as these suffice.
     fn move_slow_operations(&self) {
         let mut operations = self.shared.operations.lock();
         let running = operations.running.values_mut();
@@ -135,11 +135,11 @@ impl FileThreads {
             .filter(|operation| !operation.is_slow && operation.since.elapsed() >= self.slow_after);
         let mut moved = 0;
         for operation in slow {
-            let Ok(place) = Arc::clone(&self.shared.slow_places).try_acquire_owned() else {
+            let Ok(permit) = Arc::clone(&self.shared.slow_permits).try_acquire_owned() else {
                 break;
             };
             operation.is_slow = true;
-            operation.place = place;
+            operation.permit = permit;
             moved += 1;
         }
         drop(operations);
@@ -187,7 +187,7 @@ mod tests {
             hung.push(release);
         }
         assert_eq!(threads.run(|| 3).await.expect("no panic"), 3);
-        assert_eq!(threads.shared.slow_places.available_permits(), 0);
+        assert_eq!(threads.shared.slow_permits.available_permits(), 0);
         drop(hung);
         let all_free = async {
             while !threads.shared.operations.lock().running.is_empty() {
@@ -196,7 +196,7 @@ mod tests {
         };
         let all_free = timeout(Duration::from_secs(10), all_free).await;
         all_free.expect("the threads end");
-        assert_eq!(threads.shared.places.available_permits(), 4);
-        assert_eq!(threads.shared.slow_places.available_permits(), 8);
+        assert_eq!(threads.shared.permits.available_permits(), 4);
+        assert_eq!(threads.shared.slow_permits.available_permits(), 8);
     }
 }

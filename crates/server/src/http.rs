@@ -24,7 +24,7 @@ use crate::{
     Peer,
     auth::{BEARER_PROTOCOL, Client, Identity, Refusal, admit},
     connection,
-    connection_places::{ConnectionPlaces, ConnectionSlot},
+    connection_limiter::{ConnectionLimiter, ConnectionPermit},
     host_header,
     server::{ServerState, Transport},
 };
@@ -165,7 +165,7 @@ async fn respond(server: &Arc<ServerState>, client: &Client, request: Request<In
     };
     let principal = server.settings.auth.principal(peer, identity.as_ref());
     let max = principal.settings.limits.connections;
-    let Some(slot) = ConnectionPlaces::take(server, peer, max) else {
+    let Some(permit) = ConnectionLimiter::acquire(server, peer, max) else {
         let limit = max.unwrap_or(server.settings.max_connections);
         tracing::warn!(
             limit,
@@ -175,7 +175,7 @@ async fn respond(server: &Arc<ServerState>, client: &Client, request: Request<In
         );
         return text(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n");
     };
-    upgrade(server, (peer, identity), slot, request);
+    upgrade(server, (peer, identity), permit, request);
     let mut reply = Response::new(Full::default());
     *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = reply.headers_mut();
@@ -194,7 +194,7 @@ async fn respond(server: &Arc<ServerState>, client: &Client, request: Request<In
 fn upgrade(
     server: &Arc<ServerState>,
     client: (Peer, Option<Identity>),
-    slot: ConnectionSlot,
+    permit: ConnectionPermit,
     request: Request<Incoming>,
 ) {
     let running = Arc::clone(server);
@@ -205,7 +205,7 @@ fn upgrade(
         };
         match upgraded
             .map_err(|error| error.to_string())
-            .and_then(|upgraded| into_transport(upgraded, client, slot))
+            .and_then(|upgraded| into_transport(upgraded, client, permit))
         {
             Ok(transport) => {
                 connection::run(running, transport).await;
@@ -219,7 +219,7 @@ fn upgrade(
 fn into_transport(
     upgraded: Upgraded,
     (peer, identity): (Peer, Option<Identity>),
-    slot: ConnectionSlot,
+    permit: ConnectionPermit,
 ) -> Result<Transport, String> {
     let (read, write, early) = split(upgraded)?;
     Ok(Transport {
@@ -229,7 +229,7 @@ fn into_transport(
         early,
         peer,
         identity,
-        slot: Some(slot),
+        permit: Some(permit),
     })
 }
 
@@ -279,7 +279,7 @@ fn echoed_protocol(headers: &HeaderMap) -> Option<HeaderValue> {
         .filter(|first| !first.is_empty())
 }
 
-/// Builds a text reply that closes its connection, so that probes hold no slot.
+/// Builds a text reply that closes its connection, so that probes hold no permit.
 fn text(status: StatusCode, body: impl Into<Bytes>) -> Reply {
     let mut reply = Response::new(Full::new(body.into()));
     *reply.status_mut() = status;

@@ -15,7 +15,7 @@
 
 mod auth;
 mod connection;
-mod connection_places;
+mod connection_limiter;
 mod convert;
 mod credential_files;
 mod dialects;

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outpost_engine::{Engine, Peer, Shares};
+use outpost_engine::{Engine, Peer, PeerLimiter};
 use outpost_fetch::Fetcher;
 use outpost_rpc::{Framing, MemoryBudget, ReadHalf, Role, WriteHalf};
 use tokio::sync::watch;
@@ -12,7 +12,7 @@ use crate::{
     Host, Settings,
     auth::{Identity, SocketOwners},
     connection,
-    connection_places::{ConnectionPlaces, ConnectionSlot},
+    connection_limiter::{ConnectionLimiter, ConnectionPermit},
     file_threads::FileThreads,
     http_sockets::HttpSockets,
     peer_memories::PeerMemories,
@@ -31,8 +31,8 @@ pub(crate) struct ServerState {
     pub(crate) host: Host,
     /// Performs `http/request`.
     pub(crate) fetcher: Fetcher,
-    /// One place per open connection.
-    pub(crate) connection_places: ConnectionPlaces,
+    /// One permit per open connection.
+    pub(crate) connection_limiter: ConnectionLimiter,
     /// Accepted sockets whose HTTP request is not yet answered.
     pub(crate) http_sockets: HttpSockets,
     /// Finds the users of clients on loopback.
@@ -41,8 +41,8 @@ pub(crate) struct ServerState {
     pub(crate) memory: PeerMemories,
     /// Keeps file operations from using up the runtime's blocking threads.
     pub(crate) file_threads: FileThreads,
-    /// One place per watch.
-    pub(crate) watch_places: Shares,
+    /// One permit per watch.
+    pub(crate) watch_limiter: PeerLimiter,
     /// The tasks of all connections.
     pub(crate) tasks: TaskTracker,
     /// Asks the followers of credential files to read them again.
@@ -61,7 +61,7 @@ pub(crate) struct Transport {
     /// The client, if it has a token or a certificate.
     pub(crate) identity: Option<Identity>,
     /// `None` for connections without a listener.
-    pub(crate) slot: Option<ConnectionSlot>,
+    pub(crate) permit: Option<ConnectionPermit>,
 }
 
 /// Outcome of serving a connection.
@@ -79,7 +79,7 @@ impl Server {
     pub fn new(engine: Engine, host: Host, settings: Settings) -> Self {
         Server {
             state: Arc::new(ServerState {
-                connection_places: ConnectionPlaces::new(
+                connection_limiter: ConnectionLimiter::new(
                     settings.max_connections,
                     settings.owner_connections,
                 ),
@@ -90,7 +90,7 @@ impl Server {
                     settings.admission_timeout,
                 )),
                 file_threads: FileThreads::new(&settings),
-                watch_places: Shares::new(settings.watches, 0),
+                watch_limiter: PeerLimiter::new(settings.watches, 0),
                 engine,
                 settings,
                 host,
@@ -143,7 +143,7 @@ impl Server {
             early: bytes::Bytes::new(),
             peer,
             identity: None,
-            slot: None,
+            permit: None,
         };
         connection::run(Arc::clone(&self.state), transport).await
     }

@@ -80,7 +80,7 @@ pub struct EnvironmentCapabilities {
     pub shell_snapshot_v2: bool,
     /// Sandboxes of Windows.
     pub windows_mxc: bool,
-    /// Confined processes that may write to the root have the standard devices.
+    /// Sandboxed processes that may write to the root have the standard devices.
     pub linux_root_write_preserves_devices: bool,
     /// Restrictions inside a writable root hold after an approval.
     pub linux_approved_root_write_preserves_restrictions: bool,

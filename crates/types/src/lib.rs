@@ -13,7 +13,7 @@
 //! - [`PathUri`]: the form of a path on the wire
 //! - [`FileOp`], [`FileReply`], [`FileErrorKind`]: file operations as data
 //! - [`IdScanner`]: the id of a message that is discarded
-//! - [`sandbox`]: the policy of a confined process
+//! - [`sandbox`]: the policy of a sandboxed process
 //! - [`strict_enum`], [`members`]: serde building blocks for the types here and in `protocol`
 
 pub mod file_op;

@@ -50,10 +50,10 @@ pub struct StartParams {
     pub pipe_stdin: bool,
     /// The first argument that the program sees, if it is not the program's name.
     pub arg0: Option<String>,
-    /// The sandbox; absent to run unconfined.
+    /// The sandbox; absent to run unsandboxed.
     #[serde(default, deserialize_with = "optional_object")]
     pub sandbox: Option<SandboxParams>,
-    /// Allows a confined process only the network of `network_proxy`, or else of `managed_network`.
+    /// Allows a sandboxed process only the network of `network_proxy`, or else of `managed_network`.
     #[serde(default, deserialize_with = "or_default")]
     pub enforce_managed_network: bool,
     /// The ports of a proxy that runs on the executor's host.

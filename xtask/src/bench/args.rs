@@ -40,8 +40,8 @@ pub(crate) struct Args {
 pub(super) enum RowName {
     /// Sequential commands
     OneShot,
-    /// Sequential confined commands, compared with unconfined ones
-    Confined,
+    /// Sequential sandboxed commands, compared with unsandboxed ones
+    Sandboxed,
     /// Commands of a login shell with a snapshot, compared with plain ones
     Login,
     /// 1,000 commands, 32 in flight

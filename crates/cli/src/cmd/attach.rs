@@ -14,10 +14,10 @@ use rustix::io::Errno;
 use crate::{
     args::On,
     console::{
-        self, Attachment, EscapeKey, Key, Notice, OnLeave, Outcome, RawMode, Signals,
+        self, Attachment, EscapeKey, Key, Notice, OnTermination, Outcome, RawMode, Signals,
         StdinForwarder, window_size,
     },
-    detached::{self, Claim, Found},
+    detached::{self, FoundProcess, IfAttached},
     endpoint::Endpoint,
     exit,
     render::out::{note, note_below},
@@ -47,7 +47,7 @@ pub(crate) async fn attach(args: &Attach) -> anyhow::Result<ExitCode> {
     let server = args.on.endpoint()?;
     let on = server.as_ref();
     let opening = async {
-        let found = detached::open(on, &args.id, Claim::Take).await?.found;
+        let found = detached::open(on, &args.id, IfAttached::Take).await?.found;
         let remote = take_over(on, &found).await?;
         let process = remote.attach(&found.entry.process_id, 0).await;
         let process = process.with_context(|| format!("cannot attach to {}", found.name()))?;
@@ -67,7 +67,7 @@ pub(crate) async fn attach(args: &Attach) -> anyhow::Result<ExitCode> {
 /// Reports the outcome. The work continues in any case.
 async fn report(
     on: Option<&Endpoint>,
-    found: &Found,
+    found: &FoundProcess,
     process: &Process,
     remote: &RemoteExecutor,
     outcome: Outcome,
@@ -110,7 +110,7 @@ fn is_closed(error: &io::Error) -> bool {
 }
 
 /// Takes over the session of a process.
-async fn take_over(on: Option<&Endpoint>, found: &Found) -> anyhow::Result<RemoteExecutor> {
+async fn take_over(on: Option<&Endpoint>, found: &FoundProcess) -> anyhow::Result<RemoteExecutor> {
     if found.attached {
         note("taking over from another terminal");
     }
@@ -126,7 +126,7 @@ async fn take_over(on: Option<&Endpoint>, found: &Found) -> anyhow::Result<Remot
 
 async fn attach_stdio(
     args: &Attach,
-    found: &Found,
+    found: &FoundProcess,
     process: &Process,
     remote: &RemoteExecutor,
     signals: &mut Signals,
@@ -158,7 +158,7 @@ async fn attach_stdio(
         since: found.entry.next_seq,
         // Its lease is long already.
         held_while_stopped: false,
-        on_leave: OnLeave::Detach,
+        on_termination: OnTermination::Detach,
         until: None,
         notice: Notice::next_to(raw_mode.as_ref(), None),
     };

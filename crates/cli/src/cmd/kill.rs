@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::{
     args::On,
-    detached::{self, Claim},
+    detached::{self, IfAttached},
     endpoint::Endpoint,
     render::{errors, out},
 };
@@ -74,7 +74,7 @@ async fn kill_one(
     signal: Option<Signal>,
 ) -> anyhow::Result<String> {
     // A command that follows it is disconnected, and reconnects.
-    let opened = detached::open(on, id, Claim::Take).await?;
+    let opened = detached::open(on, id, IfAttached::Take).await?;
     let process = opened.process();
     let name = opened.found.name();
     if let Some(code) = opened.found.entry.exit_code {

@@ -11,7 +11,7 @@ use outpost_client::Stream;
 
 use crate::{
     args::On,
-    detached::{self, Claim},
+    detached::{self, IfAttached},
     exit,
     render::{
         out::note,
@@ -59,7 +59,7 @@ pub(crate) async fn logs(args: &Logs) -> anyhow::Result<ExitCode> {
 
 async fn print_transcript(args: &Logs) -> anyhow::Result<ExitCode> {
     let server = args.on.endpoint()?;
-    let open = || detached::open(server.as_ref(), &args.id, Claim::Wait);
+    let open = || detached::open(server.as_ref(), &args.id, IfAttached::Wait);
     let mut opened = open().await?;
     let mut transcript = Transcript::new(&opened.found.entry, args.follow);
     let wait = if args.follow {

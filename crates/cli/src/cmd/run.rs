@@ -15,8 +15,8 @@ use tokio::time::{Instant, timeout};
 use crate::{
     args::{LimitArgs, OnOrLaunch, Variable, env_args, local_variables, text, variable},
     console::{
-        Attachment, EscapeKey, Key, Notice, OnLeave, Outcome, RawMode, Signals, StdinForwarder,
-        attach, window_size,
+        Attachment, EscapeKey, Key, Notice, OnTermination, Outcome, RawMode, Signals,
+        StdinForwarder, attach, window_size,
     },
     detached,
     endpoint::{Endpoint, cwd_on},
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Run) -> ExitCode {
 }
 
 /// Runs the command locally in a sandbox; none for full access.
-pub(crate) fn confined(args: &Run, sandbox: Option<Sandbox>, level: Level) -> ExitCode {
+pub(crate) fn sandboxed(args: &Run, sandbox: Option<Sandbox>, level: Level) -> ExitCode {
     execute(args, None, sandbox, level)
 }
 
@@ -283,7 +283,7 @@ fn current_directory() -> anyhow::Result<PathBuf> {
 }
 
 /// The working directory of the command, as an absolute path. Contains the symbolic links through which
-/// the shell has entered it, because the sandbox must not follow those that a confined process has made.
+/// the shell has entered it, because the sandbox must not follow those that a sandboxed process has made.
 pub(crate) fn directory(cwd: Option<&str>) -> anyhow::Result<PathBuf> {
     let cwd = PathBuf::from(cwd.unwrap_or_default());
     if cwd.is_absolute() {
@@ -391,7 +391,7 @@ async fn attach_stdio(
         stdin: wanted.then(|| StdinForwarder::read(escape_key)),
         since: 0,
         held_while_stopped: server.is_some_and(|server| !server.is_launched()),
-        on_leave: OnLeave::Terminate,
+        on_termination: OnTermination::Terminate,
         until,
         notice: Notice::next_to(raw_mode.as_ref(), hint),
     };

@@ -275,8 +275,8 @@ fn close_stdout() -> std::io::Result<()> {
 /// the session, only stdout is closed and the other listeners continue until stdin ends.
 async fn serve_stdio(server: &Server) {
     let (read, write) = (tokio::io::stdin(), tokio::io::stdout());
-    let on_leave = server.serve_lines(Box::new(read), Box::new(write)).await;
-    if on_leave == ConnectionEnd::Closed {
+    let on_termination = server.serve_lines(Box::new(read), Box::new(write)).await;
+    if on_termination == ConnectionEnd::Closed {
         return;
     }
     tracing::info!("stdio session was taken over by another connection");

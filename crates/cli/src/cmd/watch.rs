@@ -20,7 +20,7 @@ use tokio::{
 use super::run::{self, Run};
 use crate::{
     args::{Location, OnOrLaunch, text},
-    console::{Attachment, Notice, OnLeave, Outcome, Signals, attach},
+    console::{Attachment, Notice, OnTermination, Outcome, Signals, attach},
     endpoint::Endpoint,
     exit,
     render::{
@@ -187,7 +187,7 @@ async fn run_command(
         stdin: None,
         since: 0,
         held_while_stopped: false,
-        on_leave: OnLeave::Terminate,
+        on_termination: OnTermination::Terminate,
         until: None,
         notice: Notice::next_to(None, None),
     };

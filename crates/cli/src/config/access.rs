@@ -34,7 +34,7 @@ impl Config {
         }
     }
 
-    /// The files with which a confined process could pose as a client or as the server, or change who
+    /// The files with which a sandboxed process could pose as a client or as the server, or change who
     /// may connect: they are hidden from it, or read-only.
     pub(crate) fn own_paths(&self) -> Vec<OwnPath> {
         let secrets = [

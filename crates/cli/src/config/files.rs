@@ -59,7 +59,7 @@ impl ConfigFiles {
 }
 
 impl ConfigFiles {
-    /// The files that no confined process may change: they decide how the next one is confined.
+    /// The files that no sandboxed process may change: they decide how the next one is sandboxed.
     pub(crate) fn own_paths(&self) -> Vec<OwnPath> {
         let mut own = Vec::new();
         let user = self.user.iter().map(|file| (file, true));

@@ -191,7 +191,7 @@ pub(crate) struct Config {
 #[derive(Clone, Debug, clap::Args, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SandboxTable {
-    /// How processes are confined
+    /// How processes are sandboxed
     #[arg(long = "sandbox-level", value_name = "LEVEL", value_parser = choices::<Level>())]
     #[serde(deserialize_with = "choice")]
     pub(crate) level: Level,

@@ -7,7 +7,7 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    Notice, OnLeave, Signals, StdinForwarder, output::OutputPrinter, signals::stop_signal,
+    Notice, OnTermination, Signals, StdinForwarder, output::OutputPrinter, signals::stop_signal,
     stdin::InputEnd,
 };
 use crate::render::errors;
@@ -26,7 +26,7 @@ pub(crate) struct Attachment<'a> {
     /// Whether the session must outlast a stop of this program by SIGTSTP.
     pub(crate) held_while_stopped: bool,
     /// Fate of the process when this program is asked to exit.
-    pub(crate) on_leave: OnLeave,
+    pub(crate) on_termination: OnTermination,
     /// Deadline of the process, in case the server doesn't enforce it.
     pub(crate) until: Option<Instant>,
     pub(crate) notice: Notice,
@@ -57,7 +57,7 @@ pub(crate) async fn attach(mut attachment: Attachment<'_>, signals: &mut Signals
     let Attachment {
         process,
         remote,
-        on_leave,
+        on_termination,
         notice,
         ..
     } = attachment;
@@ -65,7 +65,7 @@ pub(crate) async fn attach(mut attachment: Attachment<'_>, signals: &mut Signals
     let (exit, exited) = watch::channel(None);
     let printer = OutputPrinter {
         since: attachment.since,
-        drains_forever: on_leave == OnLeave::Detach,
+        drains_forever: on_termination == OnTermination::Detach,
         until: attachment.until,
         exit,
     };
@@ -75,9 +75,9 @@ pub(crate) async fn attach(mut attachment: Attachment<'_>, signals: &mut Signals
         outcome = AbortOnDropHandle::new(printing) => {
             outcome.unwrap_or_else(|error| Outcome::Failed(error.to_string()))
         }
-        () = escaped(stdin, process, notice) => match on_leave {
-            OnLeave::Detach => Outcome::Detached,
-            OnLeave::Terminate => Outcome::Abandoned(Signal::Interrupt),
+        () = escaped(stdin, process, notice) => match on_termination {
+            OnTermination::Detach => Outcome::Detached,
+            OnTermination::Terminate => Outcome::Abandoned(Signal::Interrupt),
         },
         outcome = signals.forward(&attachment, &exited, stop) => outcome,
         () = notice.follow(remote) => Outcome::Abandoned(Signal::Interrupt),

@@ -16,6 +16,6 @@ mod terminal;
 
 pub(crate) use attach::{Attachment, Outcome, attach};
 pub(crate) use notice::Notice;
-pub(crate) use signals::{OnLeave, Signals};
+pub(crate) use signals::{OnTermination, Signals};
 pub(crate) use stdin::{EscapeKey, Key, StdinForwarder};
 pub(crate) use terminal::{RawMode, guard_terminal, window_size};

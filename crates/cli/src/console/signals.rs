@@ -49,7 +49,7 @@ struct EndSignals {
 
 /// The action on SIGTERM or SIGHUP to this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnLeave {
+pub(crate) enum OnTermination {
     /// The process is terminated.
     Terminate,
     /// The process continues.
@@ -149,10 +149,10 @@ impl EndSignals {
                 Some(_) = in_flight.join_next() => continue,
             };
             let leaves = matches!(signal, Signal::Terminate | Signal::Hangup);
-            match to.on_leave {
-                OnLeave::Detach if leaves => return Outcome::Detached,
-                OnLeave::Detach => {}
-                OnLeave::Terminate => {
+            match to.on_termination {
+                OnTermination::Detach if leaves => return Outcome::Detached,
+                OnTermination::Detach => {}
+                OnTermination::Terminate => {
                     if let Some(code) = *exited.borrow() {
                         return Outcome::ExitedWithLeftovers(code);
                     }

@@ -24,7 +24,7 @@ const MAX_TAKEOVERS: usize = 8;
 
 /// Behaviour if another connection has the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Claim {
+pub(crate) enum IfAttached {
     /// Wait for it for a while.
     Wait,
     /// Take over the session.
@@ -33,7 +33,7 @@ pub(crate) enum Claim {
 
 /// A process on a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundProcess {
     /// The id of its session.
     pub(crate) session_id: String,
     /// Whether another connection has the session.
@@ -45,10 +45,10 @@ pub(crate) struct Found {
 /// A process, and the connection through which it was found.
 pub(crate) struct Opened {
     pub(crate) remote: RemoteExecutor,
-    pub(crate) found: Found,
+    pub(crate) found: FoundProcess,
 }
 
-impl Found {
+impl FoundProcess {
     /// The id with hidden characters escaped: other clients choose any ids.
     pub(crate) fn name(&self) -> String {
         visible(&self.entry.process_id).into_owned()
@@ -91,7 +91,7 @@ pub(crate) fn has_been_taken_over(state: &ConnectionState) -> bool {
 pub(crate) async fn open(
     on: Option<&Endpoint>,
     name: &str,
-    claim: Claim,
+    if_attached: IfAttached,
 ) -> anyhow::Result<Opened> {
     // SESSION/PROCESS, which other users can read in /proc.
     if let Some((session, process)) = name.split_once('/') {
@@ -99,13 +99,13 @@ pub(crate) async fn open(
             process: process.to_owned(),
             session: session.to_owned(),
         };
-        return resume(on, &key, claim).await;
+        return resume(on, &key, if_attached).await;
     }
     if let Some(server) = on.filter(|on| !on.lists_sessions())
         && let Ok(keys) = SessionKeys::of_user()
         && let Some(key) = keys.find(server.url(), name)?
     {
-        let opened = resume(on, &key, claim).await;
+        let opened = resume(on, &key, if_attached).await;
         if opened.as_ref().is_err_and(is_gone) {
             keys.remove(&key.process);
         }
@@ -141,12 +141,16 @@ struct Gone {
     process: String,
 }
 
-async fn resume(on: Option<&Endpoint>, key: &SessionKey, claim: Claim) -> anyhow::Result<Opened> {
+async fn resume(
+    on: Option<&Endpoint>,
+    key: &SessionKey,
+    if_attached: IfAttached,
+) -> anyhow::Result<Opened> {
     let SessionKey { process, session } = key;
     let mut takeovers = 0;
     let (remote, processes) = loop {
-        takeovers += usize::from(claim == Claim::Take);
-        let remote = attach(on, session, process, claim).await?;
+        takeovers += usize::from(if_attached == IfAttached::Take);
+        let remote = attach(on, session, process, if_attached).await?;
         match remote.processes().await {
             // Another command took over the session in between. It may do so repeatedly, hence the
             // limit.
@@ -161,7 +165,7 @@ async fn resume(on: Option<&Endpoint>, key: &SessionKey, claim: Claim) -> anyhow
     let entry = entry.ok_or_else(|| Gone {
         process: process.clone(),
     })?;
-    let found = Found {
+    let found = FoundProcess {
         session_id: session.clone(),
         attached: false,
         entry,
@@ -173,11 +177,11 @@ async fn attach(
     on: Option<&Endpoint>,
     session: &str,
     process: &str,
-    claim: Claim,
+    if_attached: IfAttached,
 ) -> anyhow::Result<RemoteExecutor> {
     let options = brief_options()
         .resume(session.to_owned())
-        .takeover(claim == Claim::Take)
+        .takeover(if_attached == IfAttached::Take)
         // Keep the session's lease and delivery.
         .lease(Lease::ServerDefault)
         .delivery(DeliveryMode::Push);
@@ -204,13 +208,13 @@ async fn attach(
 }
 
 /// Picks a process by id or prefix. Detached work takes precedence over processes of other clients.
-fn pick(sessions: &[SessionEntry], name: &str) -> anyhow::Result<Option<Found>> {
+fn pick(sessions: &[SessionEntry], name: &str) -> anyhow::Result<Option<FoundProcess>> {
     for own in [true, false] {
         let of_kind = sessions
             .iter()
             .filter(|session| is_detached_work(session) == own);
         let all = of_kind.flat_map(|session| {
-            session.processes.iter().map(|entry| Found {
+            session.processes.iter().map(|entry| FoundProcess {
                 session_id: session.session_id.clone(),
                 attached: session.attached,
                 entry: entry.clone(),
@@ -219,12 +223,12 @@ fn pick(sessions: &[SessionEntry], name: &str) -> anyhow::Result<Option<Found>> 
         let mut matching: Vec<_> = all
             .filter(|found| !name.is_empty() && found.entry.process_id.starts_with(name))
             .collect();
-        let exact = |found: &Found| found.entry.process_id == name;
+        let exact = |found: &FoundProcess| found.entry.process_id == name;
         if matching.iter().filter(|found| exact(found)).count() == 1 {
             matching.retain(exact);
         }
         if matching.len() > 1 {
-            let names: Vec<_> = matching.iter().map(Found::name).collect();
+            let names: Vec<_> = matching.iter().map(FoundProcess::name).collect();
             let names = names.join(", ");
             bail!("{name} is ambiguous: it matches {names}; use a longer prefix");
         }
@@ -236,7 +240,7 @@ fn pick(sessions: &[SessionEntry], name: &str) -> anyhow::Result<Option<Found>> 
 }
 
 /// The command that attaches to a process again.
-pub(crate) fn attach_command(on: Option<&Endpoint>, found: &Found) -> String {
+pub(crate) fn attach_command(on: Option<&Endpoint>, found: &FoundProcess) -> String {
     let id = found.name();
     match on {
         Some(on) => format!("outpost attach --on {} {id}", on.description()),

@@ -14,12 +14,12 @@ mod session_keys;
 mod sessions;
 mod start;
 
-pub(crate) use find::{Claim, Found, attach_command, has_been_taken_over, open};
+pub(crate) use find::{FoundProcess, IfAttached, attach_command, has_been_taken_over, open};
 pub(crate) use server::{brief_options, connect, connect_if_running};
 pub(crate) use sessions::{command_of, label_of, list, processes};
 pub(crate) use start::start;
 
-/// The directory of the keys of sessions, if there are any, as a path that confined processes must not
+/// The directory of the keys of sessions, if there are any, as a path that sandboxed processes must not
 /// see.
 pub(crate) fn own_path() -> Option<OwnPath> {
     session_keys::SessionKeys::own_path()

@@ -45,7 +45,7 @@ impl SessionKeys {
         )
     }
 
-    /// The directory of the keys, as a path that confined processes must not see. Most users never
+    /// The directory of the keys, as a path that sandboxed processes must not see. Most users never
     /// have one: it is hidden from the processes that start once it exists.
     pub(super) fn own_path() -> Option<OwnPath> {
         Some(OwnPath {

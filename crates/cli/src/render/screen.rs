@@ -91,9 +91,9 @@ impl Screen {
 
     fn line<const N: usize>(self, row: &[Cell; N], widths: &[usize; N]) -> String {
         let mut line = String::new();
-        let mut room = self.width.unwrap_or(usize::MAX);
+        let mut space = self.width.unwrap_or(usize::MAX);
         for (column, (cell, column_width)) in row.iter().zip(widths).enumerate() {
-            let text = cut(&cell.text, room);
+            let text = cut(&cell.text, space);
             match cell.style {
                 Some(style) => line.push_str(&self.apply(style, &text)),
                 None => line.push_str(&text),
@@ -102,7 +102,7 @@ impl Screen {
                 let pad = column_width.saturating_sub(text.chars().count());
                 line.push_str(&format!("{:pad$}{GAP}", ""));
             }
-            room = room.saturating_sub(column_width + GAP.len());
+            space = space.saturating_sub(column_width + GAP.len());
         }
         line
     }
@@ -119,12 +119,12 @@ fn allows_colours(no_color: Option<OsString>) -> bool {
 }
 
 /// Cuts a text to fit, with an ellipsis.
-fn cut(text: &str, room: usize) -> String {
-    if text.chars().count() <= room {
+fn cut(text: &str, space: usize) -> String {
+    if text.chars().count() <= space {
         return text.to_owned();
     }
-    let short = text.chars().take(room.saturating_sub(1));
-    short.chain((room > 0).then_some('…')).collect()
+    let short = text.chars().take(space.saturating_sub(1));
+    short.chain((space > 0).then_some('…')).collect()
 }
 
 #[cfg(test)]

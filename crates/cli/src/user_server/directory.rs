@@ -148,7 +148,7 @@ pub(crate) fn runtime_directory() -> PathBuf {
     RuntimeDirectory::of_user().path
 }
 
-/// The runtime directory as a path that confined processes must not see: whoever can write it can pose
+/// The runtime directory as a path that sandboxed processes must not see: whoever can write it can pose
 /// as the user's server. None if the directory would be in another user's directory, which only that
 /// user can enter.
 pub(crate) fn own_path() -> Option<OwnPath> {

@@ -1,24 +1,24 @@
 //! The files of an executor, local or remote.
 //!
-//! - [`handle`]: [`Files`], with one method per operation
+//! - [`api`]: [`Files`], with one method per operation
 //! - [`reader`] and [`writer`]: streams over one file, with several blocks in flight
 //! - [`watch`]: changes of a watched path
 //! - [`error`]: errors that name the operation and the file
 //! - [`backend`]: the interface that an executor implements
 
+mod api;
 mod backend;
 mod error;
-mod handle;
 mod reader;
 mod watch;
 mod writer;
 
+pub use api::{Files, Remove};
 pub(crate) use backend::{
     Block, BlockReader, BlockWriter, FileBackend, FileFuture, FileTarget, OpenedFile,
 };
 pub(crate) use error::BackendError;
 pub use error::FileError;
-pub use handle::{Files, Remove};
 pub use outpost_protocol::FileErrorKind;
 pub use reader::FileReader;
 pub(crate) use watch::WatchQueue;

@@ -215,7 +215,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns an executor of file operations that is confined by the sandbox, if there is one.
+    /// Returns an executor of file operations that is sandboxed by the sandbox, if there is one.
     pub(super) async fn file_executor(
         &self,
         sandbox: Option<SandboxParams>,
@@ -327,12 +327,12 @@ impl Inner {
         let is_exit = |event: &engine::Event| matches!(event, engine::Event::Exited { .. });
         let earlier_exit = summary.exit.filter(|_| !events.iter().any(is_exit));
         let waker = Waker::default();
-        let room_available = {
+        let space_available = {
             let waker = waker.clone();
             move || waker.events_available()
         };
         let id = process.id().to_owned();
-        let log = ProcessLog::new(id, self.limits, next.previous(), room_available);
+        let log = ProcessLog::new(id, self.limits, next.previous(), space_available);
         let log = Arc::new(log);
         if earlier_exit.is_some() {
             log.restart_after(next.previous(), earlier_exit);

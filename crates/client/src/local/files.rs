@@ -9,8 +9,8 @@ use outpost_engine::{
 };
 use outpost_files::{FileExecutor, FilesError, OpenFile, WatchError, Writer};
 use outpost_protocol::{
-    Confinement, FileMetadata, FileOp, FileReply, FileRequest, FsGetMetadataParams, SandboxParams,
-    Symlinks,
+    FileMetadata, FileOp, FileReply, FileRequest, FsGetMetadataParams, SandboxParams,
+    SandboxPermissions, Symlinks,
 };
 use parking_lot::RwLock;
 
@@ -88,7 +88,7 @@ impl LocalFileBackend {
 
 /// Whether the executor is to confine the operation.
 fn is_managed(sandbox: &SandboxParams) -> bool {
-    matches!(sandbox.permissions, Confinement::Managed { .. })
+    matches!(sandbox.permissions, SandboxPermissions::Managed { .. })
 }
 
 /// Runs work on a blocking thread.
@@ -165,7 +165,7 @@ impl FileBackend for LocalFileBackend {
         Box::pin(async move {
             self.check_open()?;
             if file.sandbox.as_ref().is_some_and(is_managed) {
-                return Err(WatchError::Confined.into());
+                return Err(WatchError::Sandboxed.into());
             }
             let path = file.path.into_path();
             let watch = self.watches.watch(path, options, queue).await?;

@@ -30,10 +30,10 @@ pub(super) async fn request(
         let body = if is_streamed {
             stream_body(response.body, closed.clone())
         } else {
-            let room = std::future::ready(Some(()));
+            let space = std::future::ready(Some(()));
             let buffered = response
                 .body
-                .collect(MAX_BUFFERED_BODY_BYTES, usize::MAX, room);
+                .collect(MAX_BUFFERED_BODY_BYTES, usize::MAX, space);
             HttpBody::whole(buffered.await.map_err(fetch_error)?.0)
         };
         Ok(HttpResponse::new(response.status, response.headers, body))

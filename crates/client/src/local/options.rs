@@ -19,7 +19,7 @@ pub struct LocalOptions {
     /// The command that starts the sandbox helper. Without it, processes with a sandbox don't
     /// start.
     pub sandbox_helper: Option<HelperCommand>,
-    /// By what means processes are confined.
+    /// By what means processes are sandboxed.
     pub sandbox_level: Level,
     /// The environment that processes may inherit; `None` for that of this program.
     pub environment: Option<Vec<(OsString, OsString)>>,

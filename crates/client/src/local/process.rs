@@ -95,7 +95,7 @@ impl Forwarder {
             .attach(self.epoch, &self.process, cursor, &listener, |_| {});
         let mut events = Vec::new();
         while !self.log.is_ended() {
-            if self.log.has_room() {
+            if self.log.has_space() {
                 self.process
                     .events_after(self.cursor, BATCH_BYTES, &mut events);
             }

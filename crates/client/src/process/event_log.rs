@@ -12,7 +12,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use outpost_journal::{self as journal, Exit, Journal, Limits, Seq, StreamEnd};
+use outpost_journal::{self as journal, Exit, Journal, Limits, OutputEnd, Seq};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
@@ -38,7 +38,7 @@ pub(crate) struct ProcessLog {
     /// Number of the last event. Also marked as changed on failure.
     last: watch::Sender<u64>,
     /// Reports to the source of the events that a full log has space again. Must not block.
-    room_available: Box<dyn Fn() + Send + Sync>,
+    space_available: Box<dyn Fn() + Send + Sync>,
     /// The state shared by the public handles, while there are any.
     handle: Mutex<Weak<ProcessShared>>,
 }
@@ -54,7 +54,7 @@ impl ProcessLog {
         id: String,
         limits: Limits,
         after: Seq,
-        room_available: impl Fn() + Send + Sync + 'static,
+        space_available: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         let mut journal = Journal::starting_after(limits, after);
         journal.attach(after);
@@ -67,7 +67,7 @@ impl ProcessLog {
                 failure: None,
             }),
             last: watch::Sender::new(after.0),
-            room_available: Box::new(room_available),
+            space_available: Box::new(space_available),
             handle: Mutex::default(),
         }
     }
@@ -131,13 +131,13 @@ impl ProcessLog {
                 journal::Event::Exited { exit, .. } => journal.exited(exit),
                 journal::Event::Closed { .. } => {
                     journal.had_exited(UNKNOWN_EXIT);
-                    journal.close(StreamEnd::Whole);
+                    journal.close(OutputEnd::Whole);
                 }
             }
         }
-        let has_room = journal.has_room();
+        let has_space = journal.has_space();
         self.notify_readers(state);
-        has_room
+        has_space
     }
 
     /// Ends the log with an error, unless the process is closed.
@@ -159,8 +159,8 @@ impl ProcessLog {
         }
     }
 
-    pub(crate) fn has_room(&self) -> bool {
-        self.state.lock().journal.has_room()
+    pub(crate) fn has_space(&self) -> bool {
+        self.state.lock().journal.has_space()
     }
 
     /// Whether unread events exceed `windows` times the window.
@@ -255,13 +255,13 @@ impl ProcessLog {
     /// Changes the readers and notifies the source if that makes space.
     fn update_readers<R>(&self, update: impl FnOnce(&mut LogState) -> R) -> R {
         let mut state = self.state.lock();
-        let had_space = state.journal.has_room();
+        let had_space = state.journal.has_space();
         let result = update(&mut state);
         state.retain_for_readers();
-        let gained_room = !had_space && state.journal.has_room();
+        let gained_space = !had_space && state.journal.has_space();
         drop(state);
-        if gained_room {
-            (self.room_available)();
+        if gained_space {
+            (self.space_available)();
         }
         result
     }

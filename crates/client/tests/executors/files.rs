@@ -274,7 +274,7 @@ async fn relative_paths_start_at_the_working_directory() {
 async fn unenforceable_sandbox_is_rejected() {
     on_every_executor(async |executor| {
         let folder = folder();
-        let files = executor.files().confined(Sandbox::read_only("/").into());
+        let files = executor.files().sandboxed(Sandbox::read_only("/").into());
         let path = folder.path().join("f");
         let (kind, words) = kind_and_message(files.write(&path, "x").await);
         assert_eq!(kind, FileErrorKind::Invalid);

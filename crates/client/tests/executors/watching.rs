@@ -149,11 +149,11 @@ async fn refused_watches_name_the_path_and_the_reason() {
     on_every_executor(async |executor| {
         let (_folder, at) = folder();
         let sandbox = Sandbox::workspace(&at);
-        let confined = executor.files().confined(sandbox.into());
-        let error = confined.watch(&at, ENTRIES).await.unwrap_err();
+        let sandboxed = executor.files().sandboxed(sandbox.into());
+        let error = sandboxed.watch(&at, ENTRIES).await.unwrap_err();
         assert_eq!(error.kind(), FileErrorKind::Invalid);
         let text = format!(
-            "cannot watch {at:?}: a watch cannot be confined; watch without a sandbox, or list the \
+            "cannot watch {at:?}: a watch cannot be sandboxed; watch without a sandbox, or list the \
              files in it"
         );
         assert_eq!(error.to_string(), text);
@@ -168,9 +168,9 @@ async fn refused_watches_name_the_path_and_the_reason() {
         assert_eq!(error.kind(), FileErrorKind::Invalid);
         let text = "at most 256 watches may be open; end one first";
         assert_eq!(error.message(), text);
-        // A watch that is dropped makes room.
+        // A watch that is dropped makes space.
         watches.pop();
-        let mut watch = soon("room for a watch", async {
+        let mut watch = soon("space for a watch", async {
             loop {
                 match executor.watch(&at, ENTRIES).await {
                     Ok(watch) => break watch,

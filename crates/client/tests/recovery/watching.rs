@@ -62,7 +62,7 @@ async fn watch_is_opened_again_and_may_have_missed_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn overloaded_server_is_asked_until_it_has_room() {
+async fn overloaded_server_is_asked_until_it_has_space() {
     let mut sim = Sim::new();
     let (remote, mut connection) = sim.connect(watching_server()).await;
     let (watch, _) = tokio::join!(remote.watch("/d".as_ref(), TREE), opened(&mut connection));

@@ -1,4 +1,4 @@
-//! File workers: confined helpers that perform file operations.
+//! File workers: sandboxed helpers that perform file operations.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -50,12 +50,12 @@ pub struct FileClient {
 impl Engine {
     /// Returns an executor of file operations.
     ///
-    /// Without a policy and a floor it works in this process, unconfined, and placeholders of confined
+    /// Without a policy and a floor it works in this process, unsandboxed, and placeholders of sandboxed
     /// processes count as missing. Otherwise it is a new file worker, which counts as a process of the client and
     /// exits when the executor is dropped; `environment` has the `TMPDIR` that a process would have.
     ///
     /// # Errors
-    /// If a worker can't be confined as requested, or there are too many processes.
+    /// If a worker can't be sandboxed as requested, or there are too many processes.
     pub async fn file_executor(
         &self,
         client: FileClient,
@@ -78,7 +78,7 @@ impl Engine {
         if shared.ending.is_cancelled() {
             return Err(StartError::SessionEnded);
         }
-        let place = self.process_place(client.peer, client.max_processes)?;
+        let permit = self.process_permit(client.peer, client.max_processes)?;
         let limit = shared.limits.sandbox_start_timeout;
         let worker = retry_transient(limit, || self.spawn_file_worker(request.clone(), access));
         let worker = worker.await?;
@@ -87,7 +87,7 @@ impl Engine {
         let (unneeded, ending) = (exit.unneeded.clone(), shared.ending.clone());
         shared.tasks.spawn(async move {
             watch_worker(worker.child, worker.resources, unneeded, ending).await;
-            drop((place, exited));
+            drop((permit, exited));
         });
         let socket = WorkerSocket::client(
             worker.socket,

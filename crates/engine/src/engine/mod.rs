@@ -24,8 +24,8 @@ use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    About, ActivityTracker, Delivery, Limits, Peer, Place, Process, Reservation, Session,
-    SessionId, Shares, Start, StartError,
+    ActivityTracker, Delivery, Limits, Peer, PeerLimiter, PeerPermit, Process, ProcessInfo,
+    Reservation, Session, SessionId, Start, StartError,
     actor::Actor,
     clock,
     closed_processes::{ClosedLimits, ClosedOwner, ClosedProcesses},
@@ -52,10 +52,10 @@ struct Shared {
     private_sessions: Mutex<HashMap<SessionId, Session>>,
     /// All processes whose tree may be alive, even if their session is gone.
     alive: Mutex<HashMap<usize, Process>>,
-    /// One place per session, except private ones.
-    session_places: Shares,
-    /// One place per process that runs, or has leftover processes or unacknowledged output.
-    process_places: Shares,
+    /// One permit per session, except private ones.
+    session_limiter: PeerLimiter,
+    /// One permit per process that runs, or has leftover processes or unacknowledged output.
+    process_limiter: PeerLimiter,
     closed: Mutex<ClosedProcesses<(Session, Process)>>,
     /// Wakes [`Engine::expire_closed`]: a process was added to `closed`.
     closed_added: Notify,
@@ -92,8 +92,8 @@ impl Engine {
         let output_budget = Arc::new(OutputBudget::new(limits.kept_output_bytes));
         let engine = Engine {
             shared: Arc::new(Shared {
-                session_places: Shares::new(limits.max_sessions, limits.owner_sessions),
-                process_places: Shares::new(
+                session_limiter: PeerLimiter::new(limits.max_sessions, limits.owner_sessions),
+                process_limiter: PeerLimiter::new(
                     limits.max_processes,
                     limits.owner_processes.min(limits.max_processes / 8),
                 ),
@@ -143,7 +143,7 @@ impl Engine {
     /// Returns what this host's sandbox can enforce. Probes the host until a probe has succeeded.
     ///
     /// # Errors
-    /// If processes can't be confined, with the remedy.
+    /// If processes can't be sandboxed, with the remedy.
     pub async fn sandbox_support(&self) -> Result<HostSupport, Unenforceable> {
         match &self.shared.sandbox {
             Some(sandbox) => sandbox.support().await,
@@ -186,8 +186,8 @@ impl Engine {
             Ok(spawned) => spawned,
             Err(error) => return Err(reservation.fail(error)),
         };
-        let about = Arc::clone(&reservation.about);
-        let process = self.register(session, about, &start, spawned);
+        let info = Arc::clone(&reservation.info);
+        let process = self.register(session, info, &start, spawned);
         if let Err(error) = reservation.fill(&process) {
             process.detach(Delivery::Push);
             process.terminate(Some(Duration::ZERO));
@@ -196,16 +196,16 @@ impl Engine {
         Ok(process)
     }
 
-    fn process_place(&self, peer: Peer, max: Option<usize>) -> Result<Place, StartError> {
-        let place = self.shared.process_places.take_within(peer, max);
-        place.ok_or(StartError::TooMany)
+    fn process_permit(&self, peer: Peer, max: Option<usize>) -> Result<PeerPermit, StartError> {
+        let permit = self.shared.process_limiter.acquire_within(peer, max);
+        permit.ok_or(StartError::TooMany)
     }
 
     /// Creates the journal and the actor of a child.
     fn register(
         &self,
         session: &Session,
-        about: Arc<About>,
+        info: Arc<ProcessInfo>,
         start: &Start,
         spawned: Spawned,
     ) -> Process {
@@ -213,7 +213,7 @@ impl Engine {
             child,
             resources,
             network,
-            place,
+            permit,
         } = spawned;
         let limits = &self.shared.limits;
         let mut journal = Journal::new(outpost_journal::Limits {
@@ -231,7 +231,7 @@ impl Engine {
         let output_share = self.shared.output_budget.share(session.peer());
         let handle = network.as_ref().map(|network| network.handle.clone());
         let control = child.control;
-        let process = Process::new(about, control, journal, stdin, freed, output_share, handle);
+        let process = Process::new(info, control, journal, stdin, freed, output_share, handle);
         let network = network.map(|network| self.report_decisions(session, &process, network));
         let timeout = start.timeout;
         let actor = Actor {
@@ -254,9 +254,9 @@ impl Engine {
         alive.insert(process.key(), process.clone());
         drop(alive);
         self.shared.tasks.spawn(async move {
-            // Leftover processes of a sandbox keep the place and the process id. Each
-            // holds resources here without another limit, and a client that wants the
-            // place back must be able to terminate them.
+            // Leftover processes of a sandbox keep the permit and the process id. Each
+            // holds resources here without another limit, and a client that wants to start
+            // another process must be able to terminate them.
             if let Some(leftovers) = actor.run().await {
                 leftovers.wait().await;
             }
@@ -267,7 +267,7 @@ impl Engine {
             if session.is_private() || session.delivery() == Delivery::Acked {
                 closed.delivered().await;
             }
-            drop(place);
+            drop(permit);
             if session.is_private() {
                 // The owner has received everything and frees the id itself.
                 engine.remove_without_leftovers();

@@ -7,8 +7,8 @@ use std::{
 
 use super::Engine;
 use crate::{
-    Delivery, Epoch, Link, Peer, Place, Process, ResumeError, Session, SessionId, SessionOptions,
-    Ttl, session::Detached,
+    Delivery, Epoch, Link, Peer, PeerPermit, Process, ResumeError, Session, SessionId,
+    SessionOptions, Ttl, session::Detached,
 };
 
 /// Options of resuming a session.
@@ -33,32 +33,32 @@ impl Engine {
         options: SessionOptions,
         link: Arc<dyn Link>,
     ) -> Option<(Session, Epoch)> {
-        let place = self.session_place(options.peer, options.max_sessions)?;
+        let permit = self.session_permit(options.peer, options.max_sessions)?;
         let mut sessions = self.shared.sessions.lock();
         if self.shared.ending.is_cancelled() {
             return None;
         }
-        let (session, epoch) = self.create_session(options, Some(link), Some(place));
+        let (session, epoch) = self.create_session(options, Some(link), Some(permit));
         sessions.insert(session.id().clone(), session.clone());
         Some((session, epoch))
     }
 
-    fn session_place(&self, peer: Peer, max: Option<usize>) -> Option<Place> {
-        let places = &self.shared.session_places;
+    fn session_permit(&self, peer: Peer, max: Option<usize>) -> Option<PeerPermit> {
+        let limiter = &self.shared.session_limiter;
         loop {
-            if let Some(place) = places.take_within(peer, max) {
-                return Some(place);
+            if let Some(permit) = limiter.acquire_within(peer, max) {
+                return Some(permit);
             }
-            let is_at_maximum = max.is_some_and(|max| places.held_by(peer) >= max);
+            let is_at_maximum = max.is_some_and(|max| limiter.held_by(peer) >= max);
             // The oldest one of the peer that has most, but of no peer that has less than the caller, and
             // of the caller if it has as many as it may have.
             let unused = self.list_sessions().into_iter().filter(|session| {
                 session.is_unused() && (!is_at_maximum || session.peer() == peer)
             });
-            let counted = unused.map(|session| (places.held_by(session.peer()), session));
+            let counted = unused.map(|session| (limiter.held_by(session.peer()), session));
             let oldest = counted.reduce(|most, next| if next.0 > most.0 { next } else { most });
             let (held, oldest) = oldest?;
-            if held < places.held_by(peer) {
+            if held < limiter.held_by(peer) {
                 return None;
             }
             if oldest.end_if_unused() {
@@ -92,10 +92,10 @@ impl Engine {
         &self,
         options: SessionOptions,
         link: Option<Arc<dyn Link>>,
-        place: Option<Place>,
+        permit: Option<PeerPermit>,
     ) -> (Session, Epoch) {
         let (activity, tasks) = (self.shared.activity.clone(), self.shared.tasks.clone());
-        Session::new(options, link, place, activity, tasks)
+        Session::new(options, link, permit, activity, tasks)
     }
 
     /// Kills all processes of a private session without a grace period.

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{Engine, Spawned};
 use crate::{
-    About, Delivery, Process, Reservation, Session, Start, StartError,
+    Delivery, Process, ProcessInfo, Reservation, Session, Start, StartError,
     shell_snapshot::{
         Charge, Marker, Progress, Snapshot, SnapshotEntry, SnapshotRequest, StateReader,
     },
@@ -99,7 +99,7 @@ impl Engine {
             snapshot: None,
             ..start.clone()
         };
-        let place = self.process_place(session.peer(), start.max_processes)?;
+        let permit = self.process_permit(session.peer(), start.max_processes)?;
         let command = capture.command();
         // A managed network is not served meanwhile: the proxy is that of the command.
         let (child, resources) = self.spawn(reservation, &capture, &command).await?;
@@ -107,10 +107,10 @@ impl Engine {
             child,
             resources,
             network: None,
-            place,
+            permit,
         };
-        let about = Arc::new(About::new(&capture, 0));
-        let process = self.register(session, about, &capture, spawned);
+        let info = Arc::new(ProcessInfo::new(&capture, 0));
+        let process = self.register(session, info, &capture, spawned);
         let mut shell = CapturingShell {
             process,
             is_done: false,

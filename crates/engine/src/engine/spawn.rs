@@ -1,4 +1,4 @@
-//! Spawns the child of a start: its sandbox, its network, its place.
+//! Spawns the child of a start: its sandbox, its network, its permit.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use outpost_sandbox::{HostResources, SandboxError, Step};
 
 use super::{Engine, start_retries::retry_transient};
 use crate::{
-    NetworkRequest, Place, Process, Reservation, Session, Start, StartError,
+    NetworkRequest, PeerPermit, Process, Reservation, Session, Start, StartError,
     network::ProcessNetwork,
 };
 
@@ -18,7 +18,7 @@ pub(super) struct Spawned {
     /// The host resources of a sandboxed process.
     pub(super) resources: Option<HostResources>,
     pub(super) network: Option<ProcessNetwork>,
-    pub(super) place: Place,
+    pub(super) permit: PeerPermit,
 }
 
 impl Engine {
@@ -31,12 +31,12 @@ impl Engine {
     ) -> Result<Spawned, StartError> {
         reservation.check()?;
         self.check_limits(&start.limits).await?;
-        let about_bytes = reservation.about.bytes();
+        let info_bytes = reservation.info.bytes();
         let output_share = self.shared.output_budget.share(session.peer());
-        if !output_share.has_room_for(about_bytes) {
+        if !output_share.has_space_for(info_bytes) {
             return Err(StartError::TooMany);
         }
-        let place = self.process_place(session.peer(), start.max_processes)?;
+        let permit = self.process_permit(session.peer(), start.max_processes)?;
         let mut command = self.command(session, reservation, start).await?;
         let proxies = &self.shared.network_proxies;
         let network = start.network.as_ref();
@@ -55,7 +55,7 @@ impl Engine {
             child,
             resources,
             network,
-            place,
+            permit,
         })
     }
 
@@ -121,11 +121,11 @@ impl Engine {
         network: ProcessNetwork,
     ) -> Proxy {
         let mut events = network.events;
-        let (session, about) = (session.clone(), Arc::clone(&process.shared.about));
+        let (session, info) = (session.clone(), Arc::clone(&process.shared.info));
         self.shared.tasks.spawn(async move {
             while let Some(decision) = events.recv().await {
                 if let Some(link) = session.link() {
-                    link.network_decided(&about.id, &decision);
+                    link.network_decided(&info.id, &decision);
                 }
             }
         });

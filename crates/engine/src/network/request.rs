@@ -18,7 +18,7 @@ pub struct NetworkRequest {
     pub proxy: Option<ProxyConfig>,
     /// Ports of the host's loopback address that the process reaches on its own loopback address.
     pub loopback_ports: Vec<u16>,
-    /// Whether the process reaches nothing else, if it is confined.
+    /// Whether the process reaches nothing else, if it is sandboxed.
     pub is_enforced: bool,
 }
 
@@ -85,7 +85,7 @@ impl NetworkRequest {
         }))
     }
 
-    /// Returns the ports of the loopback address of a confined process that this program accepts
+    /// Returns the ports of the loopback address of a sandboxed process that this program accepts
     /// connections on, instead of any other network. None if the network is not enforced.
     pub(crate) fn ports_inside(&self) -> Vec<u16> {
         match &self.proxy {

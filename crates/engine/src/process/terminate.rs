@@ -23,7 +23,7 @@ impl Process {
     /// Terminates the process and its leftover processes, with the given grace period or its own. If
     /// the actor is done, the caller must call [`Process::wait_until_dead`].
     pub fn terminate(&self, grace: Option<Duration>) {
-        let grace = grace.unwrap_or(self.shared.about.kill_grace);
+        let grace = grace.unwrap_or(self.shared.info.kill_grace);
         let step = self.termination().request(clock::now(), grace);
         self.escalate(step);
         self.shared.termination_changed.notify_one();

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{Epoch, Ttl, lease::Lease, slots::ProcessSlots};
 use crate::{
-    ActivityTracker, EventListener, Peer, Place, Process, ReadError,
+    ActivityTracker, EventListener, Peer, PeerPermit, Process, ReadError,
     kept_output::OutputShare,
     shell_snapshot::{SnapshotCache, SnapshotEntry, SnapshotKey},
 };
@@ -69,7 +69,7 @@ pub trait Link: Send + Sync {
     fn adopt(&self, session: &Session, epoch: Epoch, process: &Process);
 
     /// The proxy of a process has made a decision. Does not block, and drops the decision if there is no
-    /// room for it.
+    /// space for it.
     fn network_decided(&self, _process: &str, _decision: &NetworkDecision) {}
 
     /// Asks the client about a target that no rule of a process's proxy allows. The receiver fails if the
@@ -133,8 +133,8 @@ pub(super) struct State {
     pub(super) link: Option<Arc<dyn Link>>,
     /// The task that ends the session when it expires.
     pub(super) timer: Option<AbortHandle>,
-    /// Its place among the sessions of all peers, until it ends.
-    pub(super) place: Option<Place>,
+    /// Its permit among the sessions of all peers, until it ends.
+    pub(super) permit: Option<PeerPermit>,
 }
 
 impl Session {
@@ -143,7 +143,7 @@ impl Session {
     pub(crate) fn new(
         options: SessionOptions,
         link: Option<Arc<dyn Link>>,
-        place: Option<Place>,
+        permit: Option<PeerPermit>,
         activity: ActivityTracker,
         tasks: TaskTracker,
     ) -> (Session, Epoch) {
@@ -165,7 +165,7 @@ impl Session {
                     has_forgotten: false,
                     link,
                     timer: None,
-                    place,
+                    permit,
                 }),
                 activity,
                 tasks,

@@ -163,7 +163,7 @@ impl State {
     /// Takes all processes of an ended session.
     fn take_all(&mut self) -> Vec<Process> {
         self.link = None;
-        self.place = None;
+        self.permit = None;
         self.snapshots = SnapshotCache::default();
         if let Some(timer) = self.timer.take() {
             timer.abort();

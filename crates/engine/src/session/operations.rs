@@ -10,7 +10,7 @@ use outpost_journal::Seq;
 use outpost_types::{Delivery, PathUri, ProcessEntry, ProcessState, Signal, TerminalSize};
 
 use super::Session;
-use crate::{About, Process, ReadError, ResizeError, WriteStatus};
+use crate::{Process, ProcessInfo, ReadError, ResizeError, WriteStatus};
 
 /// The result of a terminate request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,24 +104,24 @@ impl Session {
         drop(state);
         let starting = starting
             .iter()
-            .map(|about| (about.order, starting_entry(about)));
+            .map(|info| (info.order, starting_entry(info)));
         let live = live
             .iter()
-            .map(|process| (process.about().order, live_entry(process)));
+            .map(|process| (process.info().order, live_entry(process)));
         let mut entries: Vec<_> = starting.chain(live).collect();
         entries.sort_by_key(|(order, _)| *order);
         entries.into_iter().map(|(_, entry)| entry).collect()
     }
 }
 
-fn starting_entry(about: &About) -> ProcessEntry {
-    let since_epoch = about.started_at.duration_since(UNIX_EPOCH);
+fn starting_entry(info: &ProcessInfo) -> ProcessEntry {
+    let since_epoch = info.started_at.duration_since(UNIX_EPOCH);
     ProcessEntry {
-        process_id: about.id.clone(),
+        process_id: info.id.clone(),
         pid: None,
-        argv: about.argv.clone(),
-        cwd: PathUri::from_path(&about.cwd),
-        tty: about.tty,
+        argv: info.argv.clone(),
+        cwd: PathUri::from_path(&info.cwd),
+        tty: info.tty,
         started_at_ms: since_epoch.map_or(0, |since| since.as_millis() as u64),
         state: ProcessState::Starting,
         exit_code: None,
@@ -142,6 +142,6 @@ fn live_entry(process: &Process) -> ProcessEntry {
         bytes_out: summary.bytes_out,
         ended_by: summary.exit.and_then(|exit| exit.ended_by),
         usage: summary.exit.and_then(|exit| exit.usage),
-        ..starting_entry(process.about())
+        ..starting_entry(process.info())
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use outpost_sandbox::TurnKey;
 
 use super::Session;
-use crate::{About, ActivityGuard, Process, ReadError, Start, StartError, clock};
+use crate::{ActivityGuard, Process, ProcessInfo, ReadError, Start, StartError, clock};
 
 #[derive(Default)]
 pub(super) struct ProcessSlots {
@@ -16,7 +16,7 @@ pub(super) struct ProcessSlots {
 
 /// An occupied slot.
 struct Slot {
-    about: Arc<About>,
+    info: Arc<ProcessInfo>,
     /// Whether the start was cancelled.
     cancelled: bool,
     /// The child, once it exists.
@@ -54,9 +54,9 @@ impl ProcessSlots {
 
     /// Frees the slot of exactly this start, if it was not filled. The id may belong to another
     /// start by now.
-    fn free(&mut self, reserved: &Arc<About>) {
+    fn free(&mut self, reserved: &Arc<ProcessInfo>) {
         let slot = self.starting_mut(&reserved.id);
-        if slot.is_some_and(|slot| Arc::ptr_eq(&slot.about, reserved)) {
+        if slot.is_some_and(|slot| Arc::ptr_eq(&slot.info, reserved)) {
             self.slots.remove(&reserved.id);
         }
     }
@@ -77,9 +77,9 @@ impl ProcessSlots {
         self.slots.values().filter_map(|slot| slot.process.as_ref())
     }
 
-    pub(super) fn starting(&self) -> impl Iterator<Item = &Arc<About>> {
+    pub(super) fn starting(&self) -> impl Iterator<Item = &Arc<ProcessInfo>> {
         let starting = |slot: &&Slot| slot.process.is_none();
-        self.slots.values().filter(starting).map(|slot| &slot.about)
+        self.slots.values().filter(starting).map(|slot| &slot.info)
     }
 }
 
@@ -95,16 +95,16 @@ impl Session {
             return Err(StartError::Exists(start.id.clone()));
         }
         slots.reserved += 1;
-        let about = Arc::new(About::new(start, slots.reserved));
+        let info = Arc::new(ProcessInfo::new(start, slots.reserved));
         let slot = Slot {
-            about: Arc::clone(&about),
+            info: Arc::clone(&info),
             cancelled: false,
             process: None,
             _active: self.shared.activity.track(),
         };
         slots.slots.insert(start.id.clone(), slot);
         let session = self.clone();
-        Ok(Reservation { session, about })
+        Ok(Reservation { session, info })
     }
 
     /// Whether a process with this id is starting.
@@ -123,7 +123,7 @@ impl Session {
 /// A reserved slot. Dropping it frees the slot unless it was filled.
 pub struct Reservation {
     session: Session,
-    pub(crate) about: Arc<About>,
+    pub(crate) info: Arc<ProcessInfo>,
 }
 
 impl Reservation {
@@ -131,7 +131,7 @@ impl Reservation {
     /// not wait for one. Fails if the start was cancelled; the caller must then kill the child.
     pub(crate) fn fill(self, process: &Process) -> Result<(), StartError> {
         let mut state = self.session.state();
-        state.slots.uncancelled(&self.about.id)?.process = Some(process.clone());
+        state.slots.uncancelled(&self.info.id)?.process = Some(process.clone());
         if !state.lease.has_owner() {
             process.detach(state.delivery);
         }
@@ -143,8 +143,8 @@ impl Reservation {
     /// to the terminate request agree.
     pub fn fail(self, error: StartError) -> StartError {
         let slots = &mut self.session.state().slots;
-        let cancelled = slots.uncancelled(&self.about.id).err();
-        slots.free(&self.about);
+        let cancelled = slots.uncancelled(&self.info.id).err();
+        slots.free(&self.info);
         match cancelled {
             Some(cancelled @ StartError::Cancelled(_)) => cancelled,
             _ => error,
@@ -159,7 +159,7 @@ impl Reservation {
     /// Fails if the start was cancelled or the session has ended.
     pub(crate) fn check(&self) -> Result<(), StartError> {
         let slots = &mut self.session.state().slots;
-        slots.uncancelled(&self.about.id).map(drop)
+        slots.uncancelled(&self.info.id).map(drop)
     }
 
     /// Waits until the start is cancelled or the session ends.
@@ -171,7 +171,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.session.state().slots.free(&self.about);
+        self.session.state().slots.free(&self.info);
         self.session.shared.start_finished.notify_waiters();
     }
 }

@@ -91,14 +91,14 @@ impl Charge {
         Charge { share, bytes: 0 }
     }
 
-    /// Charges `bytes` in all. Returns whether there is room for them.
+    /// Charges `bytes` in all. Returns whether there is space for them.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
-        let has_room = bytes <= self.share.free() / FREE_PER_CHARGE;
-        if has_room {
+        let has_space = bytes <= self.share.free() / FREE_PER_CHARGE;
+        if has_space {
             self.share.change(self.bytes, bytes);
             self.bytes = bytes;
         }
-        has_room
+        has_space
     }
 }
 

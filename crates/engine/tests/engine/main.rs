@@ -3,9 +3,9 @@
 mod delivery;
 mod kept_output;
 mod owner;
+mod peer_limits;
 mod private;
 mod sandboxed;
 mod sessions;
-mod shares;
 mod shell_snapshots;
 mod writes;

@@ -64,7 +64,7 @@ impl Link for UnnotifiedLink {
 }
 
 pub(crate) fn open(engine: &Engine, ttl: Duration, delivery: Delivery) -> (Session, Epoch) {
-    try_open(engine, Peer::Unverified, ttl, delivery).expect("there is room")
+    try_open(engine, Peer::Unverified, ttl, delivery).expect("there is space")
 }
 
 pub(crate) fn try_open(

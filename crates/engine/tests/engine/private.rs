@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outpost_engine::{
-    Delivery, Event, Limits, Peer, Process, ReadError, ResumeError, Start, StartError, StreamEnd,
+    Delivery, Event, Limits, OutputEnd, Peer, Process, ReadError, ResumeError, Start, StartError,
 };
 
 use crate::owner::{Cursor, TIMEOUT, engine, is_alive, open, resume, shell, until};
@@ -12,7 +12,7 @@ use crate::owner::{Cursor, TIMEOUT, engine, is_alive, open, resume, shell, until
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Reads to the end. Returns how the streams ended, and the output.
-async fn ended(cursor: &mut Cursor) -> (StreamEnd, Vec<u8>) {
+async fn ended(cursor: &mut Cursor) -> (OutputEnd, Vec<u8>) {
     let mut output = Vec::new();
     loop {
         for event in cursor.next(usize::MAX).await {
@@ -95,7 +95,7 @@ async fn unacknowledged_exit_still_counts_as_process() {
     let told = run("told", "true").await.unwrap();
     // Receives the exit but does not acknowledge it.
     ended(&mut Cursor::attach(&session, epoch, &told, None)).await;
-    // A later exit that is acknowledged makes room for one process, not for two.
+    // A later exit that is acknowledged makes space for one process, not for two.
     let other = run("other", "true").await.unwrap();
     ended(&mut Cursor::attach(&session, epoch, &other, None)).await;
     session.forget(&other);
@@ -161,7 +161,7 @@ async fn held_streams_are_closed_after_drain_timeout() {
     let process = engine.start(&session, reservation, start).await.unwrap();
     let mut cursor = Cursor::attach(&session, epoch, &process, None);
     let (end, output) = ended(&mut cursor).await;
-    assert_eq!((end, &output[..]), (StreamEnd::GivenUp, &b"early\n"[..]));
+    assert_eq!((end, &output[..]), (OutputEnd::GivenUp, &b"early\n"[..]));
 
     // Output of a process that closes the stream in time is complete.
     let start = Start {
@@ -174,7 +174,7 @@ async fn held_streams_are_closed_after_drain_timeout() {
     let (end, output) = ended(&mut cursor).await;
     assert_eq!(
         (end, &output[..]),
-        (StreamEnd::Whole, &b"early\nlate\n"[..])
+        (OutputEnd::Whole, &b"early\nlate\n"[..])
     );
     assert!(engine.shutdown(Duration::from_secs(5)).await);
 }

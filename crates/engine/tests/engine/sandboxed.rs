@@ -1,4 +1,4 @@
-//! Starts of confined processes.
+//! Starts of sandboxed processes.
 
 use std::pin::pin;
 

@@ -36,8 +36,8 @@ pub enum WatchError {
         limit: usize,
     },
     /// The kernel reports changes without regard to what a sandbox hides.
-    #[error("a watch cannot be confined; watch without a sandbox, or list the files in it")]
-    Confined,
+    #[error("a watch cannot be sandboxed; watch without a sandbox, or list the files in it")]
+    Sandboxed,
     /// The watcher has ended.
     #[error("the watcher has ended")]
     Ended,
@@ -53,7 +53,7 @@ impl WatchError {
                 io::ErrorKind::PermissionDenied => FileErrorKind::Denied,
                 _ => FileErrorKind::Failed,
             },
-            Self::TooManyWatches { .. } | Self::TooManyDirectories { .. } | Self::Confined => {
+            Self::TooManyWatches { .. } | Self::TooManyDirectories { .. } | Self::Sandboxed => {
                 FileErrorKind::Invalid
             }
             Self::TooManyInstances | Self::TooManyKernelWatches | Self::Ended => {

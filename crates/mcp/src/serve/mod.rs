@@ -43,4 +43,4 @@ use output_log::{OutputExcerpt, OutputLog, OutputPage, Stream};
 use processes::{ProcessRecord, ProcessRegistry, ProcessState, ToolProcess};
 use tool::{CallContext, Tool, ToolEntry};
 use tool_server::StartRequest;
-pub use tool_server::{Confinement, ToolServer, ToolServerConfig};
+pub use tool_server::{ToolSandbox, ToolServer, ToolServerConfig};

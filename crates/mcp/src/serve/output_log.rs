@@ -98,11 +98,11 @@ impl OutputLog {
         for part in bytes.chunks(CHUNK_BYTES) {
             let OutputRetention { head, chunks, .. } = self.retention;
             let stats = &self.streams[stream as usize];
-            let head_room = match usize::try_from(stats.total) {
+            let headroom = match usize::try_from(stats.total) {
                 Ok(total) if stats.head_chunks < chunks => head.saturating_sub(total),
                 _ => 0,
             };
-            let (head, tail) = part.split_at(head_room.min(part.len()));
+            let (head, tail) = part.split_at(headroom.min(part.len()));
             self.append_chunk(stream, head, true);
             self.append_chunk(stream, tail, false);
         }
@@ -253,14 +253,14 @@ impl OutputPage {
         let mut bytes = Vec::new();
         let (mut missed, mut more, mut at_gap) = (0, false, false);
         for segment in log.segments(stream, cursor) {
-            let room = limit - bytes.len();
+            let space = limit - bytes.len();
             at_gap = segment.stream_offset > expected && !bytes.is_empty();
-            if room == 0 || at_gap {
+            if space == 0 || at_gap {
                 more = true;
                 break;
             }
             missed += segment.stream_offset - expected;
-            let taken = segment.bytes.len().min(room);
+            let taken = segment.bytes.len().min(space);
             bytes.extend_from_slice(&segment.bytes[..taken]);
             expected = segment.stream_offset + taken as u64;
             if taken < segment.bytes.len() {

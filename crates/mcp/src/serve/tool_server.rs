@@ -27,14 +27,14 @@ pub struct ToolServerConfig {
     /// The name of the remote executor, for the instructions to the model.
     pub name: Option<String>,
     /// The sandbox of commands and file operations.
-    pub confinement: Option<Confinement>,
+    pub tool_sandbox: Option<ToolSandbox>,
     /// Limits and timeouts.
     pub limits: ToolLimits,
 }
 
 /// The sandbox of all commands and file operations.
 #[derive(Clone, Debug)]
-pub struct Confinement {
+pub struct ToolSandbox {
     /// The name of the sandbox profile.
     pub profile: String,
     /// The sandbox. It is moved to the default working directory.
@@ -47,7 +47,7 @@ pub struct ToolServer {
     config: ToolServerConfig,
     /// The executor that was used last.
     executor: RwLock<Arc<ExecutorInfo>>,
-    /// The default working directory of a confined server. It decides which files are
+    /// The default working directory of a sandboxed server. It decides which files are
     /// writable, so it stays the same if the executor returns with another one.
     workspace: Option<PathBuf>,
     pub(super) processes: ProcessRegistry,
@@ -60,14 +60,14 @@ pub struct ToolServer {
 impl ToolServer {
     /// Connects to the executor and returns its tools.
     ///
-    /// Fails with [`Error::NoDirectory`] if a confined server has no known working
+    /// Fails with [`Error::NoDirectory`] if a sandboxed server has no known working
     /// directory: a guess could make files accessible that should not be.
     pub async fn new(
         provider: Arc<dyn ExecutorProvider>,
         config: ToolServerConfig,
     ) -> Result<Self, Error> {
         let executor = ExecutorInfo::query(provider.executor().await?).await?;
-        let workspace = if config.confinement.is_some() {
+        let workspace = if config.tool_sandbox.is_some() {
             let base = executor.known_base(config.cwd.as_deref());
             Some(normalized(&base.ok_or(Error::NoDirectory)?))
         } else {
@@ -87,10 +87,10 @@ impl ToolServer {
         })
     }
 
-    /// Checks early whether the executor can enforce the sandbox. Without it, confined
+    /// Checks early whether the executor can enforce the sandbox. Without it, sandboxed
     /// operations fail anyway.
     pub async fn check_confinement(&self) -> Result<(), FileError> {
-        if self.config.confinement.is_some() {
+        if self.config.tool_sandbox.is_some() {
             let executor = self.last_executor();
             let path = self.path(&executor, None);
             self.files(&executor).metadata(path).await?;
@@ -144,18 +144,18 @@ impl ToolServer {
         }
     }
 
-    /// Returns the executor's files, confined if the server is.
+    /// Returns the executor's files, sandboxed if the server is.
     fn files(&self, executor: &ExecutorInfo) -> Files {
         let files = executor.executor.files();
         match self.sandbox() {
-            Some(sandbox) => files.confined(sandbox.into()),
+            Some(sandbox) => files.sandboxed(sandbox.into()),
             None => files,
         }
     }
 
     fn sandbox(&self) -> Option<Sandbox> {
-        let confinement = self.config.confinement.as_ref()?;
-        let sandbox = confinement.sandbox.clone();
+        let tool_sandbox = self.config.tool_sandbox.as_ref()?;
+        let sandbox = tool_sandbox.sandbox.clone();
         Some(sandbox.moved_to(self.workspace.as_ref()?))
     }
 
@@ -190,8 +190,8 @@ impl ToolServer {
             Some(name) => format!("the machine behind {name}"),
             None => "this machine".to_owned(),
         };
-        let confined = match &self.config.confinement {
-            Some(Confinement { profile, .. }) => format!(
+        let sandboxed = match &self.config.tool_sandbox {
+            Some(ToolSandbox { profile, .. }) => format!(
                 " Commands and file operations run in the sandbox profile {profile}: operations \
                  that it doesn't allow fail with a permission error, and no other way will work."
             ),
@@ -204,7 +204,7 @@ impl ToolServer {
              interactive programs. Output that exceeds the limit of a response is cut in the \
              middle, and the response says how to read the rest. A command that fails is not a \
              tool error: check exit_code. All processes are terminated when this session \
-             ends.{confined}",
+             ends.{sandboxed}",
             executor.os,
             self.path(&executor, None).display(),
             executor.shell,

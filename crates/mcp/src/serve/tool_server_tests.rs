@@ -1,4 +1,4 @@
-//! The default working directory of confined and unconfined servers.
+//! The default working directory of sandboxed and unsandboxed servers.
 
 use outpost_client::{
     HostInfo, HttpRequest, HttpResponse, LocalExecutor, LocalOptions, Pending, Process,
@@ -71,20 +71,20 @@ fn executor(cwd: Option<&'static str>) -> Arc<dyn Executor> {
     Arc::new(FakeCwd { inner, cwd })
 }
 
-fn config(cwd: Option<&str>, confined: bool) -> ToolServerConfig {
-    let confinement = Confinement {
+fn config(cwd: Option<&str>, sandboxed: bool) -> ToolServerConfig {
+    let tool_sandbox = ToolSandbox {
         profile: ":workspace".to_owned(),
         sandbox: Sandbox::workspace("/"),
     };
     ToolServerConfig {
         cwd: cwd.map(str::to_owned),
-        confinement: confined.then_some(confinement),
+        tool_sandbox: sandboxed.then_some(tool_sandbox),
         ..ToolServerConfig::default()
     }
 }
 
 #[tokio::test]
-async fn confined_server_needs_a_known_directory() {
+async fn sandboxed_server_needs_a_known_directory() {
     for (reported, configured, workspace) in [
         (None, None, None),
         (None, Some("sub"), None),
@@ -97,24 +97,24 @@ async fn confined_server_needs_a_known_directory() {
         ),
     ] {
         let provider = Replaceable::with_cwd(reported);
-        let confined = ToolServer::new(Arc::clone(&provider) as _, config(configured, true)).await;
-        let roots = match confined {
+        let sandboxed = ToolServer::new(Arc::clone(&provider) as _, config(configured, true)).await;
+        let roots = match sandboxed {
             Ok(server) => Some(server.sandbox().unwrap().policy().workspace_roots.clone()),
             Err(Error::NoDirectory) => None,
             Err(other) => panic!("{other:?}"),
         };
         let workspace = workspace.map(|path| vec![PathBuf::from(path)]);
         assert_eq!(roots, workspace, "{reported:?} {configured:?}");
-        let unconfined = ToolServer::new(provider, config(configured, false)).await;
-        assert!(unconfined.is_ok_and(|server| server.sandbox().is_none()));
+        let unsandboxed = ToolServer::new(provider, config(configured, false)).await;
+        assert!(unsandboxed.is_ok_and(|server| server.sandbox().is_none()));
     }
 }
 
 #[tokio::test]
-async fn reconnect_does_not_move_the_directory_of_a_confined_server() {
-    for (confined, base) in [(true, "/before"), (false, "/")] {
+async fn reconnect_does_not_move_the_directory_of_a_sandboxed_server() {
+    for (sandboxed, base) in [(true, "/before"), (false, "/")] {
         let provider = Replaceable::with_cwd(Some("/before"));
-        let server = ToolServer::new(Arc::clone(&provider) as _, config(None, confined)).await;
+        let server = ToolServer::new(Arc::clone(&provider) as _, config(None, sandboxed)).await;
         let server = server.unwrap();
         *provider.0.lock() = executor(Some("/"));
         let info = server.executor().await.unwrap();
@@ -122,7 +122,7 @@ async fn reconnect_does_not_move_the_directory_of_a_confined_server() {
         let roots = server
             .sandbox()
             .map(|sandbox| sandbox.policy().workspace_roots.clone());
-        assert_eq!(roots, confined.then(|| vec![PathBuf::from("/before")]));
+        assert_eq!(roots, sandboxed.then(|| vec![PathBuf::from("/before")]));
     }
 }
 

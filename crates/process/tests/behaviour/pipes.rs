@@ -50,7 +50,7 @@ async fn write_to_closed_pipe_fails() {
     .await;
     expect(&mut child.outputs[0], "closed").await;
     let input = child.stdin.take().expect("stdin was asked for");
-    within("room to write", input.writable())
+    within("space to write", input.writable())
         .await
         .expect("the runtime works");
     let error = input.try_write(b"x").expect_err("there is no reader");
@@ -64,7 +64,7 @@ async fn full_stdin_pipe_blocks_until_read() {
     let input = child.stdin.take().expect("stdin was asked for");
     let block = [b'x'; 4096];
     let mut written = 0;
-    within("room to write", input.writable())
+    within("space to write", input.writable())
         .await
         .expect("the runtime works");
     let error = loop {
@@ -75,7 +75,7 @@ async fn full_stdin_pipe_blocks_until_read() {
     };
     assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     assert!(written >= 4096, "{written}");
-    // The shell reads until it has its line, so there is room again.
+    // The shell reads until it has its line, so there is space again.
     write_all(&input, b"\n").await;
     expect(&mut child.outputs[0], "got").await;
     write_all(&input, &vec![b'y'; 1024 * 1024]).await;

@@ -213,7 +213,7 @@ fn number_after(bytes: &[u8], key: &str) -> Option<i32> {
 
 pub(crate) async fn write_all(input: &Input, mut bytes: &[u8]) {
     while !bytes.is_empty() {
-        within("room to write", input.writable())
+        within("space to write", input.writable())
             .await
             .expect("the runtime works");
         match input.try_write(bytes) {

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use outpost_protocol::{
-    Confinement, DirectoryEntry, EntryKind, FileMetadata, FileOp, FileRequest,
-    FsCanonicalizeResult, FsCopyParams, FsCreateDirectoryParams, FsGetMetadataParams, FsOpenParams,
-    FsOpenResult, FsReadBlockResult, FsReadDirectoryResult, FsReadFileParams, FsReadFileResult,
-    FsRemoveParams, FsWalkParams, FsWriteFileParams, InvalidBase64, InvalidParams, Method, PathUri,
-    ReadFileAnswer, RequestId, WalkEntry, WalkError, WalkResult, encode_response, parse_params,
+    DirectoryEntry, EntryKind, FileMetadata, FileOp, FileRequest, FsCanonicalizeResult,
+    FsCopyParams, FsCreateDirectoryParams, FsGetMetadataParams, FsOpenParams, FsOpenResult,
+    FsReadBlockResult, FsReadDirectoryResult, FsReadFileParams, FsReadFileResult, FsRemoveParams,
+    FsWalkParams, FsWriteFileParams, InvalidBase64, InvalidParams, Method, PathUri, ReadFileAnswer,
+    RequestId, SandboxPermissions, WalkEntry, WalkError, WalkResult, encode_response, parse_params,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -118,7 +118,7 @@ fn walk_requires_all_limits() {
     assert_eq!(request.op, FileOp::Walk(walk));
     assert_eq!(request.method(), Method::FsWalk);
     let sandbox = request.sandbox.as_ref().unwrap();
-    assert_eq!(sandbox.permissions, Confinement::Disabled);
+    assert_eq!(sandbox.permissions, SandboxPermissions::Disabled);
     let written: Value = serde_json::to_value(&request).unwrap();
     assert_eq!(written["options"]["pruneHiddenDirectories"], false);
     assert_eq!(

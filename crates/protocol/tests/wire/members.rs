@@ -1,7 +1,7 @@
 //! Members of params that are unknown or misspelt.
 
 use outpost_protocol::schema::documents;
-use outpost_protocol::{Incoming, MemberNames, Method};
+use outpost_protocol::{Incoming, Method, PresentMembers};
 use serde_json::{Value, json};
 
 /// Checks the members of a request, and returns the error.
@@ -12,7 +12,7 @@ fn check(method: &str, dialect: Option<&str>, params: &Value, strict: bool) -> R
     checked.map_err(|error| error.to_string())
 }
 
-fn members(message: &str) -> MemberNames<'_> {
+fn members(message: &str) -> PresentMembers<'_> {
     match Incoming::parse(message.as_bytes()) {
         Ok(Incoming::Request { members, .. }) => members,
         other => panic!("{other:?}"),

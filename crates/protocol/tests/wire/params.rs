@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use outpost_protocol::{
-    Confinement, Delivery, Empty, EnvPolicy, Inherit, InitializeParams, InvalidParams, Override,
-    PathUri, ReadParams, ResizeParams, SessionCloseParams, SessionLeaseParams, Signal,
+    Delivery, Empty, EnvPolicy, Inherit, InitializeParams, InvalidParams, Override, PathUri,
+    ReadParams, ResizeParams, SandboxPermissions, SessionCloseParams, SessionLeaseParams, Signal,
     SignalParams, StartParams, TerminalSize, TerminateParams, WriteParams, parse_params,
 };
 use outpost_types::sandbox::{FileSystem, Network};
@@ -126,7 +126,7 @@ fn start_accepts_all_members() {
     let sandbox = params.sandbox.as_ref().unwrap();
     assert_eq!(
         sandbox.permissions,
-        Confinement::Managed {
+        SandboxPermissions::Managed {
             file_system: FileSystem::Unrestricted,
             network: Network::Enabled,
         }

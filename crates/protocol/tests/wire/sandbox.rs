@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use outpost_protocol::{Confinement, PathUri, SandboxParams, StartParams, parse_params};
+use outpost_protocol::{PathUri, SandboxParams, SandboxPermissions, StartParams, parse_params};
 use outpost_types::sandbox::{FileSystem, Network};
 use serde_json::{Value, json};
 
@@ -17,18 +17,18 @@ fn sandbox(permissions: Value) -> Result<SandboxParams, String> {
 #[test]
 fn permissions_parse() {
     for (permissions, expected) in [
-        (json!({"type": "disabled"}), Confinement::Disabled),
+        (json!({"type": "disabled"}), SandboxPermissions::Disabled),
         (
             json!({"type": "disabled", "network": 7}),
-            Confinement::Disabled,
+            SandboxPermissions::Disabled,
         ),
         (
             json!({"type": "external", "network": "enabled"}),
-            Confinement::External,
+            SandboxPermissions::External,
         ),
         (
             json!({"type": "managed", "file_system": {"type": "restricted", "entries": null}}),
-            Confinement::Managed {
+            SandboxPermissions::Managed {
                 file_system: FileSystem::restricted(Vec::new()),
                 network: Network::Restricted,
             },

@@ -4,8 +4,8 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 
 use outpost_protocol::{
-    CommandParams, ConfigSource, Confinement, Delivery, EntryKind, EnvironmentStatus, Inherit,
-    ProcessState, RedirectPolicy, SandboxPolicy, SandboxType, Signal, StartParams, Stream,
+    CommandParams, ConfigSource, Delivery, EntryKind, EnvironmentStatus, Inherit, ProcessState,
+    RedirectPolicy, SandboxPermissions, SandboxPolicy, SandboxType, Signal, StartParams, Stream,
     TreeKind, WriteStatus, parse_params,
 };
 use outpost_types::sandbox::{
@@ -140,7 +140,7 @@ fn tags_are_strings() {
         ],
     );
     kinds::<FileSystem>("type", &[files.clone(), json!({"type": "unrestricted"})]);
-    kinds::<Confinement>(
+    kinds::<SandboxPermissions>(
         "type",
         &[
             json!({"type": "managed", "file_system": files, "network": "restricted"}),

@@ -1,9 +1,9 @@
 //! A recorded session of a released client and its server.
 
 use outpost_protocol::{
-    Confinement, EnvironmentConfigParams, FsGetMetadataParams, FsWatchMissingParams, Incoming,
-    InitializeParams, Method, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, ProcessClosed,
-    ProcessExited, ProcessOutput, RequestId, StartParams, StartResult, TerminateParams,
+    EnvironmentConfigParams, FsGetMetadataParams, FsWatchMissingParams, Incoming, InitializeParams,
+    Method, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, ProcessClosed, ProcessExited,
+    ProcessOutput, RequestId, SandboxPermissions, StartParams, StartResult, TerminateParams,
     TerminateResult, parse_params,
 };
 use serde_json::Value;
@@ -68,7 +68,10 @@ fn client_messages_parse() {
                 assert_eq!(params.env["TERM"], "dumb");
                 assert_eq!(params.env_policy.unwrap().exclude.len(), 4);
                 let sandbox = params.sandbox.unwrap();
-                assert!(matches!(sandbox.permissions, Confinement::Managed { .. }));
+                assert!(matches!(
+                    sandbox.permissions,
+                    SandboxPermissions::Managed { .. }
+                ));
                 let mut sent = line.message["params"]["sandbox"].clone();
                 let sent = sent.as_object_mut().unwrap();
                 // This method is not served.

@@ -241,7 +241,7 @@ impl Writer {
         None
     }
 
-    /// Moves messages into the write while it has room, up to the next large message.
+    /// Moves messages into the write while it has space, up to the next large message.
     fn take_messages(&mut self, state: &mut State, reservations: &mut Vec<Option<Reservation>>) {
         while self.frames.len() < self.options.write_bytes
             && let Some(message) = state.next_message()

@@ -118,7 +118,7 @@ pub trait Feed: Send + Sync {
 /// Memory reserved for a large message. Released on drop.
 #[derive(Debug)]
 pub struct Reservation {
-    _room: OwnedSemaphorePermit,
+    _space: OwnedSemaphorePermit,
     /// `None` if the memory of the connection is not limited.
     _memory: Option<MemoryCharge>,
 }
@@ -235,15 +235,15 @@ impl Outbox {
     /// Queues a message that may be lost, unless so many are unwritten that the peer seems not to read.
     /// Returns whether it was queued.
     pub fn try_send(&self, message: OutgoingMessage) -> bool {
-        let has_room = {
+        let has_space = {
             let state = self.state();
             state.messages.len() < MAX_UNWRITTEN_MESSAGES / 4
                 && state.message_bytes < MAX_UNWRITTEN_BYTES / 4
         };
-        if has_room {
+        if has_space {
             self.send(message);
         }
-        has_room
+        has_space
     }
 
     /// Queues a feed for its next turn. It must not be queued already.
@@ -277,7 +277,7 @@ impl Outbox {
 
     /// Waits until `bytes` fit into the budget for large messages. A message larger than
     /// the budget takes all of it. Returns `None` if the connection's share of memory has no
-    /// room in time.
+    /// space in time.
     pub async fn reserve(&self, bytes: usize) -> Option<Reservation> {
         Some(self.reserve_or(bytes, bytes).await?.0)
     }
@@ -287,7 +287,7 @@ impl Outbox {
     pub async fn reserve_or(&self, bytes: usize, least: usize) -> Option<(Reservation, bool)> {
         let kib = bytes.div_ceil(1024).clamp(1, BULK_KIB) as u32;
         let bulk = Arc::clone(&self.shared.bulk);
-        let Ok(room) = bulk.acquire_many_owned(kib).await else {
+        let Ok(space) = bulk.acquire_many_owned(kib).await else {
             unreachable!("the semaphore is never closed");
         };
         let mut is_whole = true;
@@ -302,7 +302,7 @@ impl Outbox {
             },
         };
         let reservation = Reservation {
-            _room: room,
+            _space: space,
             _memory: memory,
         };
         Some((reservation, is_whole))

@@ -39,7 +39,7 @@ const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 pub enum GrantRecordError {
     /// The content isn't a record.
     #[error(
-        "the record of directories granted to confined processes, {}, is damaged, so links that they \
+        "the record of directories granted to sandboxed processes, {}, is damaged, so links that they \
          planted can't be recognized; remove the file, after a look at the links in your workspaces",
         .0.display()
     )]
@@ -113,7 +113,7 @@ impl GrantRecord {
         }
     }
 
-    /// Returns its directory, which confined processes must not see: one that can open it can lock it.
+    /// Returns its directory, which sandboxed processes must not see: one that can open it can lock it.
     pub(super) fn own_path(&self) -> Option<OwnPath> {
         let path = self.directory.clone()?;
         Some(OwnPath {

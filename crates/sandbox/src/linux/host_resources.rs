@@ -1,4 +1,4 @@
-//! The resources on the host of a confined process.
+//! The resources on the host of a sandboxed process.
 
 use std::io;
 use std::net::TcpListener;
@@ -15,7 +15,7 @@ use crate::Level;
 /// How long an exit is not reported because of placeholders that are being removed.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Resources on the host that a confined process needs while any of its processes lives: its
+/// Resources on the host that a sandboxed process needs while any of its processes lives: its
 /// placeholders, a pidfd of process 1 of its PID namespace, and the supervisor of its connections.
 ///
 /// Dropping it removes the placeholders on the calling thread.
@@ -36,7 +36,7 @@ impl HostResources {
     pub(super) fn supervise(&mut self, listener: OwnedFd) {
         match Supervisor::start(listener) {
             Ok(supervisor) => self.supervisor = Some(supervisor),
-            Err(error) => tracing::warn!(%error, "confined process can't connect to sockets"),
+            Err(error) => tracing::warn!(%error, "sandboxed process can't connect to sockets"),
         }
     }
 

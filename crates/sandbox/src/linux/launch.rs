@@ -1,4 +1,4 @@
-//! Starts a confined process and waits until its program runs.
+//! Starts a sandboxed process and waits until its program runs.
 //!
 //! A start has two parts. [`Sandbox::prepare_process`](crate::Sandbox::prepare_process) plans and
 //! prepares on a blocking thread; dropping its future abandons the start without a trace.
@@ -27,7 +27,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long a killed helper may take to exit.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The reason why a confined process did not start.
+/// The reason why a sandboxed process did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// The process could not be spawned.
@@ -44,11 +44,11 @@ impl From<PrepareError> for LaunchError {
     }
 }
 
-/// A confined process that is ready to be spawned.
+/// A sandboxed process that is ready to be spawned.
 #[derive(Debug)]
 pub struct PreparedProcess {
     /// The command to spawn: bubblewrap, or the helper at [`Level::Landlock`]. If the wrapper has
-    /// its own stdio, the streams of the confined program follow the passed descriptors.
+    /// its own stdio, the streams of the sandboxed program follow the passed descriptors.
     pub command: Command,
     /// To be kept until no process of the sandbox lives.
     pub resources: HostResources,
@@ -66,11 +66,11 @@ pub struct PreparedProcess {
     pub(super) listen: usize,
 }
 
-/// A confined helper that is ready to be spawned.
+/// A sandboxed helper that is ready to be spawned.
 #[derive(Debug)]
 pub struct PreparedHelper(pub(super) PreparedProcess);
 
-/// A confined helper that serves requests on its socket.
+/// A sandboxed helper that serves requests on its socket.
 #[derive(Debug)]
 pub struct HelperProcess {
     /// The helper's process.
@@ -178,7 +178,7 @@ impl PreparedProcess {
 }
 
 impl PreparedHelper {
-    /// Spawns the helper and waits until it is confined, within `limit`. If it fails, all of its
+    /// Spawns the helper and waits until it is sandboxed, within `limit`. If it fails, all of its
     /// processes are killed.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 //! [`bubblewrap`] makes the mounts.
 //!
 //! - [`preflight`]: probes what this host supports; [`remedy`]: what to change if it doesn't
-//! - [`sandbox`]: plans and prepares a confined process in the server
+//! - [`sandbox`]: plans and prepares a sandboxed process in the server
 //! - [`plans`]: makes plans with the server's own paths and the record of grants
 //! - [`grant_record`]: stores which directories were ever granted for writing
 //! - [`preparations`], [`turns`]: run preparations on threads, in turn by peer and client
@@ -15,7 +15,7 @@
 //! - [`passed_files`]: the files that bubblewrap and the helper get
 //! - [`launch`]: starts the process; [`host_resources`]: what it needs on the host while it lives
 //! - [`mounts`]: derives the mounts from a plan, and verifies them inside
-//! - [`supervisor`]: makes the connections of confined processes that have unix sockets
+//! - [`supervisor`]: makes the connections of sandboxed processes that have unix sockets
 //! - [`placeholder`]: mount points at paths that must stay absent
 //! - [`nofollow`]: opens paths without following symbolic links; [`sys`]: system calls
 

@@ -1,7 +1,7 @@
 //! Opens paths without following symbolic links.
 //!
 //! A plan names canonical paths, and every path is resolved again when it is mounted. A process that
-//! was confined earlier may have replaced a writable directory by a symbolic link in between.
+//! was sandboxed earlier may have replaced a writable directory by a symbolic link in between.
 
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path};

@@ -46,7 +46,7 @@ pub struct HostSupport {
     pub mounter: Mounter,
     /// The kernel's Landlock version; 0 if it has none.
     pub landlock: u32,
-    /// Whether confined processes without a network can have unix sockets: the server can make their
+    /// Whether sandboxed processes without a network can have unix sockets: the server can make their
     /// connections.
     pub unix_sockets: bool,
 }
@@ -208,7 +208,7 @@ fn failed(error: io::Error) -> Unenforceable {
     Unenforceable::Probe { message }
 }
 
-/// Spawns the wrapper of a confined process, whose stdin and stdout are the null device.
+/// Spawns the wrapper of a sandboxed process, whose stdin and stdout are the null device.
 #[expect(unsafe_code, reason = "descriptors are passed at fixed numbers")]
 fn spawn(command: outpost_process::Command, stderr: OwnedFd) -> io::Result<Child> {
     let (program, args) = command.argv.split_first().ok_or(ErrorKind::InvalidInput)?;
@@ -298,7 +298,7 @@ fn find_bubblewrap(directories: impl Iterator<Item = PathBuf>) -> Option<PathBuf
     })
 }
 
-/// Sorts the system's directories first. A confined process may be able to write in another one and
+/// Sorts the system's directories first. A sandboxed process may be able to write in another one and
 /// could replace bwrap for all later sandboxes.
 fn search_order(directories: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     let absolute = directories.filter(|directory| directory.is_absolute());

@@ -1,4 +1,4 @@
-//! Plans and prepares confined processes in the server.
+//! Plans and prepares sandboxed processes in the server.
 
 use std::ffi::OsString;
 use std::io;
@@ -32,7 +32,7 @@ use crate::{Access, Floor, Level, Plan, Warning};
 /// The processes of bubblewrap beside the program: one outside of the PID namespace, one as its init.
 const BWRAP_PROCESSES: u64 = 2;
 
-/// The policy that a process is confined by.
+/// The policy that a process is sandboxed by.
 #[derive(Clone, Debug)]
 pub struct SandboxRequest {
     /// The policy.
@@ -140,7 +140,7 @@ impl Sandbox {
         })?
     }
 
-    /// Plans and prepares a confined process, within `limit`.
+    /// Plans and prepares a sandboxed process, within `limit`.
     ///
     /// The work runs on a blocking thread and continues there after a timeout, so that a hanging file
     /// system blocks that thread and not the client.
@@ -169,7 +169,7 @@ impl Sandbox {
         Ok(prepared)
     }
 
-    /// Plans and prepares a confined helper that serves requests, within `limit`.
+    /// Plans and prepares a sandboxed helper that serves requests, within `limit`.
     ///
     /// # Errors
     /// If the policy can't be enforced on this host.
@@ -236,7 +236,7 @@ impl Sandbox {
         Ok((prepared, plan.warnings))
     }
 
-    /// Prepares a confined process. Blocks on the file system.
+    /// Prepares a sandboxed process. Blocks on the file system.
     ///
     /// # Errors
     /// If any part of the plan can't be enforced. Nothing is left on the host then.
@@ -245,7 +245,7 @@ impl Sandbox {
         self.prepare_with(&self.preflight()?, plan, program, limits)
     }
 
-    /// Prepares a confined process by given means.
+    /// Prepares a sandboxed process by given means.
     fn prepare_with(
         &self,
         support: &HostSupport,
@@ -269,7 +269,7 @@ impl Sandbox {
         self.prepare_layout(support, plan, layout, program, limits)
     }
 
-    /// Prepares a confined process with given mounts.
+    /// Prepares a sandboxed process with given mounts.
     pub(super) fn prepare_layout(
         &self,
         support: &HostSupport,

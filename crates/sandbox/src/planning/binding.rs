@@ -62,18 +62,18 @@ pub(super) struct BoundEntry {
     pub(super) path: PathBuf,
     pub(super) access: Access,
     pub(super) origin: Origin,
-    pub(super) absence: Absence,
+    pub(super) if_missing: IfMissing,
 }
 
 /// The reaction to a writable path that doesn't exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Absence {
+pub(super) enum IfMissing {
     /// An error.
-    Matters,
+    Error,
     /// A warning.
-    Warns,
+    Warn,
     /// Nothing.
-    Fine,
+    Ignore,
 }
 
 pub(super) fn bind(
@@ -103,19 +103,19 @@ pub(super) fn bind(
 
 impl BoundPolicy {
     fn path(&mut self, path: PathBuf, entry: &Entry) {
-        let absence = match entry.missing_path_behavior {
-            None => Absence::Matters,
-            Some(MissingPathBehavior::Skip) => Absence::Fine,
+        let if_missing = match entry.missing_path_behavior {
+            None => IfMissing::Error,
+            Some(MissingPathBehavior::Skip) => IfMissing::Ignore,
         };
-        self.push(path, entry, Origin::Entry, absence);
+        self.push(path, entry, Origin::Entry, if_missing);
     }
 
-    fn push(&mut self, path: PathBuf, entry: &Entry, origin: Origin, absence: Absence) {
+    fn push(&mut self, path: PathBuf, entry: &Entry, origin: Origin, if_missing: IfMissing) {
         self.paths.push(BoundEntry {
             path,
             access: entry.access,
             origin,
-            absence,
+            if_missing,
         });
     }
 
@@ -134,7 +134,7 @@ impl BoundPolicy {
                     Network::Enabled => MINIMAL_NETWORK,
                 };
                 for path in MINIMAL.iter().chain(of_network) {
-                    self.push(path.into(), entry, Origin::Minimal, Absence::Fine);
+                    self.push(path.into(), entry, Origin::Minimal, IfMissing::Ignore);
                 }
             }
             SpecialPath::ProjectRoots { subpath } => {
@@ -150,12 +150,14 @@ impl BoundPolicy {
             }
             SpecialPath::Tmpdir => match context.tmpdir {
                 Some(path) if path.is_absolute() => {
-                    self.push(path.to_owned(), entry, Origin::Entry, Absence::Warns);
+                    self.push(path.to_owned(), entry, Origin::Entry, IfMissing::Warn);
                 }
                 Some(path) => self.warnings.push(Warning::Tmpdir(path.to_owned())),
                 None => {}
             },
-            SpecialPath::SlashTmp => self.push("/tmp".into(), entry, Origin::Entry, Absence::Warns),
+            SpecialPath::SlashTmp => {
+                self.push("/tmp".into(), entry, Origin::Entry, IfMissing::Warn)
+            }
             SpecialPath::Unknown { path, .. } => {
                 let warning = Warning::UnknownSpecial(excerpt(path));
                 self.warnings.push(warning);

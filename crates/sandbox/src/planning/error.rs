@@ -50,7 +50,7 @@ pub enum PlanError {
         /// The limit.
         limit: usize,
     },
-    /// A path leads through a symbolic link that the confined process could replace.
+    /// A path leads through a symbolic link that the sandboxed process could replace.
     #[error(
         "{} is a symbolic link in a writable directory, so {} can't be enforced",
         link.display(), path.display()
@@ -61,9 +61,9 @@ pub enum PlanError {
         /// The path of the entry.
         path: PathBuf,
     },
-    /// A path leads through a symbolic link that an earlier confined process could have created.
+    /// A path leads through a symbolic link that an earlier sandboxed process could have created.
     #[error(
-        "{} is a symbolic link where an earlier confined process could write, so {} can't be enforced; \
+        "{} is a symbolic link where an earlier sandboxed process could write, so {} can't be enforced; \
          name the link's target instead",
         link.display(), path.display()
     )]

@@ -17,7 +17,7 @@
 //!   Otherwise a process could rename the parent of a denied path, and the next process would find
 //!   another file at that path.
 //!
-//! A symbolic link on the way to a path is followed unless a confined process may have created it:
+//! A symbolic link on the way to a path is followed unless a sandboxed process may have created it:
 //! one of this plan, an earlier one ([`GrantedRoots`]), or another user's.
 
 mod binding;

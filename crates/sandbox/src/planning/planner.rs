@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     FileSystemView, GrantedRoots, LinkCreator, PlanError,
-    binding::{Absence, BoundEntry, BoundPolicy, bind},
+    binding::{BoundEntry, BoundPolicy, IfMissing, bind},
     resolve::{End, Resolved, resolve},
     scan::Scan,
     table::Table,
@@ -137,7 +137,7 @@ struct Planner<'a> {
     /// Entries behind closed directories.
     closed: Vec<UnreachableEntry>,
     /// Writable paths that don't exist.
-    absent_grants: Vec<(PathBuf, Absence)>,
+    absent_grants: Vec<(PathBuf, IfMissing)>,
     /// Links on the way to granted paths and the working directory.
     links: Vec<Link>,
     /// Links on the way to an entry's path, each with that path.
@@ -211,7 +211,7 @@ impl Planner<'_> {
             path: named,
             access,
             origin,
-            absence,
+            if_missing,
         } = entry;
         let Resolved { path, end, links } = resolve(self.view, &named)?;
         if origin != Origin::Minimal {
@@ -221,7 +221,7 @@ impl Planner<'_> {
         if access != Access::Deny {
             self.links.extend(links);
         }
-        if absence != Absence::Warns {
+        if if_missing != IfMissing::Warn {
             self.named.insert(path.clone());
         }
         match end {
@@ -233,7 +233,7 @@ impl Planner<'_> {
             _ if origin == Origin::Minimal && access != Access::Deny => {}
             End::OutOfReach { closed } => {
                 if access == Access::Write {
-                    self.absent_grants.push((path.clone(), absence));
+                    self.absent_grants.push((path.clone(), if_missing));
                 }
                 self.closed.push(UnreachableEntry {
                     directory: closed,
@@ -242,7 +242,7 @@ impl Planner<'_> {
                     origin,
                 });
             }
-            _ if access == Access::Write => self.absent_grants.push((path, absence)),
+            _ if access == Access::Write => self.absent_grants.push((path, if_missing)),
             End::MissingFrom(first) => {
                 let mask = Rule::new(first, access, PathState::Absent, origin);
                 self.masks.push(mask);
@@ -321,14 +321,14 @@ impl Planner<'_> {
     /// Reports writable paths that don't exist, unless they can be created. A rule for the path itself is a
     /// denial, which has precedence.
     fn check_absent_grants(&mut self) -> Result<(), PlanError> {
-        for (path, absence) in std::mem::take(&mut self.absent_grants) {
+        for (path, if_missing) in std::mem::take(&mut self.absent_grants) {
             if self.table.is_writable(&path) || self.table.rules.contains_key(&path) {
                 continue;
             }
-            match absence {
-                Absence::Matters => return Err(PlanError::NothingToWrite(path)),
-                Absence::Warns => self.warnings.push(Warning::NothingToWrite(path)),
-                Absence::Fine => {}
+            match if_missing {
+                IfMissing::Error => return Err(PlanError::NothingToWrite(path)),
+                IfMissing::Warn => self.warnings.push(Warning::NothingToWrite(path)),
+                IfMissing::Ignore => {}
             }
         }
         Ok(())

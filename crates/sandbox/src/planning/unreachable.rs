@@ -1,7 +1,7 @@
 //! Entries behind closed directories, which the server's user can't enter.
 //!
 //! Files behind a closed directory can't be inspected or used as mount points. But the owner of the
-//! directory can open it with `chmod`, and a confined process runs as the same user. So an entry behind a
+//! directory can open it with `chmod`, and a sandboxed process runs as the same user. So an entry behind a
 //! closed directory is applied to the directory itself.
 
 use std::path::{Path, PathBuf};

@@ -44,7 +44,7 @@ fn placeholder_of_another_sandbox_cannot_be_removed() {
         .assert_stderr("busy");
     let (from, to) = (git.clone(), fixture.inside("x"));
     fixture
-        .confined(&["rename", text(&from), text(&to)])
+        .sandboxed(&["rename", text(&from), text(&to)])
         .assert_fails("busy");
     let stdout = finish(first);
     assert!(stdout.ends_with("kept\n"), "{stdout}");
@@ -66,10 +66,10 @@ fn externally_removed_placeholder_does_not_block_starts() {
     std::fs::remove_dir(&git).expect("remove directory");
     fixture.plan_paths(&entries);
     fixture
-        .confined(&["create", text(&fixture.inside("file"))])
+        .sandboxed(&["create", text(&fixture.inside("file"))])
         .assert_success();
     fixture
-        .confined(&["make-directory", text(&git)])
+        .sandboxed(&["make-directory", text(&git)])
         .assert_fails("");
     finish(first);
     drop(resources);

@@ -10,7 +10,7 @@ use crate::fixture::{Fixture, is_root, text};
 const READ_ONLY: &str = "Read-only file system";
 
 #[test]
-fn files_below_dev_are_confined_like_others() {
+fn files_below_dev_are_sandboxed_like_others() {
     let shared = tempfile::tempdir_in("/dev/shm").expect("create directory");
     let workspace = shared.path().join("workspace");
     let hooks = workspace.join(".git/hooks");
@@ -18,16 +18,18 @@ fn files_below_dev_are_confined_like_others() {
     let mut fixture = Fixture::new();
     let hook = fixture.file(hooks.join("post-commit"));
     fixture.plan_paths(&[(Access::Read, Path::new("/")), (Access::Write, &workspace)]);
-    fixture.unconfined(&["write", text(&hook)]).assert_success();
     fixture
-        .confined(&["write", text(&hook)])
+        .unsandboxed(&["write", text(&hook)])
+        .assert_success();
+    fixture
+        .sandboxed(&["write", text(&hook)])
         .assert_fails(READ_ONLY);
     let away = workspace.join("away");
     fixture
-        .confined(&["rename", text(&workspace.join(".git")), text(&away)])
+        .sandboxed(&["rename", text(&workspace.join(".git")), text(&away)])
         .assert_fails("busy");
     fixture
-        .confined(&["create", text(&workspace.join("new"))])
+        .sandboxed(&["create", text(&workspace.join("new"))])
         .assert_success();
     assert!(workspace.join("new").exists());
 }
@@ -41,12 +43,12 @@ fn readable_file_below_dev_is_not_writable() {
         (Access::Read, Path::new("/")),
         (Access::Read, shared.path()),
     ]);
-    fixture.confined(&["read", text(&file)]).assert_success();
+    fixture.sandboxed(&["read", text(&file)]).assert_success();
     fixture
-        .confined(&["write", text(&file)])
+        .sandboxed(&["write", text(&file)])
         .assert_fails(READ_ONLY);
     fixture
-        .confined(&["create", text(&shared.path().join("new"))])
+        .sandboxed(&["create", text(&shared.path().join("new"))])
         .assert_fails(READ_ONLY);
 }
 
@@ -63,11 +65,11 @@ fn denied_directory_below_dev_cannot_be_read_or_renamed() {
         (Access::Deny, &secret),
     ]);
     fixture
-        .confined(&["read", text(&key)])
+        .sandboxed(&["read", text(&key)])
         .assert_fails("Permission denied");
     let (from, to) = (shared.path().join("a"), shared.path().join("b"));
     fixture
-        .confined(&["rename", text(&from), text(&to)])
+        .sandboxed(&["rename", text(&from), text(&to)])
         .assert_fails("busy");
 }
 
@@ -105,11 +107,11 @@ fn device_modes_cannot_be_changed() {
         // To the mode that it has.
         let script = format!("chmod $(stat -Lc %a {node}) {node}");
         if is_root() {
-            let unconfined = Command::new("/bin/sh")
+            let unsandboxed = Command::new("/bin/sh")
                 .args(["-c", &script])
                 .stdin(Stdio::null())
                 .status();
-            assert!(unconfined.expect("run").success(), "{node}");
+            assert!(unsandboxed.expect("run").success(), "{node}");
         }
         fixture
             .script(&script)

@@ -14,16 +14,18 @@ fn granted_operations_succeed() {
     let fixture = Fixture::new();
     let file = fixture.file(fixture.inside("file"));
     for attempt in ["write", "read", "chmod", "chown", "touch", "label"] {
-        fixture.confined(&[attempt, text(&file)]).assert_success();
+        fixture.sandboxed(&[attempt, text(&file)]).assert_success();
     }
     let (new, other) = (fixture.inside("new"), fixture.inside("other"));
-    fixture.confined(&["create", text(&new)]).assert_success();
+    fixture.sandboxed(&["create", text(&new)]).assert_success();
     fixture
-        .confined(&["rename", text(&new), text(&other)])
+        .sandboxed(&["rename", text(&new), text(&other)])
         .assert_success();
-    fixture.confined(&["remove", text(&other)]).assert_success();
     fixture
-        .confined(&["make-directory", text(&new)])
+        .sandboxed(&["remove", text(&other)])
+        .assert_success();
+    fixture
+        .sandboxed(&["make-directory", text(&new)])
         .assert_success();
 }
 
@@ -32,25 +34,29 @@ fn files_outside_the_workspace_cannot_be_changed() {
     let fixture = Fixture::new();
     let file = fixture.file(fixture.outside("file"));
     for attempt in ["write", "chmod", "chown", "touch", "label"] {
-        fixture.unconfined(&[attempt, text(&file)]).assert_success();
         fixture
-            .confined(&[attempt, text(&file)])
+            .unsandboxed(&[attempt, text(&file)])
+            .assert_success();
+        fixture
+            .sandboxed(&[attempt, text(&file)])
             .assert_fails(READ_ONLY);
     }
     let new = fixture.outside("new");
     fixture
-        .confined(&["create", text(&new)])
+        .sandboxed(&["create", text(&new)])
         .assert_fails(READ_ONLY);
-    fixture.unconfined(&["create", text(&new)]).assert_success();
     fixture
-        .confined(&["remove", text(&new)])
+        .unsandboxed(&["create", text(&new)])
+        .assert_success();
+    fixture
+        .sandboxed(&["remove", text(&new)])
         .assert_fails(READ_ONLY);
     let to = fixture.outside("renamed");
     fixture
-        .confined(&["rename", text(&new), text(&to)])
+        .sandboxed(&["rename", text(&new), text(&to)])
         .assert_fails(READ_ONLY);
     fixture
-        .unconfined(&["rename", text(&new), text(&to)])
+        .unsandboxed(&["rename", text(&new), text(&to)])
         .assert_success();
 }
 
@@ -62,15 +68,15 @@ fn links_to_files_outside_do_not_help() {
         ("symlink-and-write", READ_ONLY),
         ("link-and-write", "cross-device"),
     ] {
-        let (free, confined) = (fixture.inside("unconfined"), fixture.inside("confined"));
+        let (free, sandboxed) = (fixture.inside("unsandboxed"), fixture.inside("sandboxed"));
         fixture
-            .unconfined(&[attempt, text(&file), text(&free)])
+            .unsandboxed(&[attempt, text(&file), text(&free)])
             .assert_success();
         fixture
-            .confined(&[attempt, text(&file), text(&confined)])
+            .sandboxed(&[attempt, text(&file), text(&sandboxed)])
             .assert_fails(message);
         std::fs::remove_file(free).expect("remove file");
-        let _ = std::fs::remove_file(confined);
+        let _ = std::fs::remove_file(sandboxed);
     }
 }
 
@@ -80,10 +86,10 @@ fn roots_in_proc_are_the_sandboxs_own() {
     let file = fixture.file(fixture.outside("file"));
     let root = format!("/proc/self/root{}", text(&file));
     for path in [root.as_str(), "/proc/self/cwd/../file"] {
-        fixture.confined(&["write", path]).assert_fails(READ_ONLY);
+        fixture.sandboxed(&["write", path]).assert_fails(READ_ONLY);
     }
     let first = format!("/proc/1/root{}", text(&file));
-    fixture.confined(&["write", &first]).assert_fails(DENIED);
+    fixture.sandboxed(&["write", &first]).assert_fails(DENIED);
 }
 
 #[test]
@@ -94,26 +100,26 @@ fn kernel_settings_are_read_only_even_for_root() {
     for path in paths.into_iter().filter(|path| Path::new(path).exists()) {
         if is_root() {
             fixture
-                .unconfined(&["open-to-write", path])
+                .unsandboxed(&["open-to-write", path])
                 .assert_success();
         }
         let message = if is_root() { READ_ONLY } else { "" };
         fixture
-            .confined(&["open-to-write", path])
+            .sandboxed(&["open-to-write", path])
             .assert_fails(message);
     }
     let mut fixture = Fixture::new();
     fixture.plan.rules[0].access = Access::Write;
     fixture
-        .confined(&["open-to-write", "/proc/sys/kernel/core_pattern"])
+        .sandboxed(&["open-to-write", "/proc/sys/kernel/core_pattern"])
         .assert_fails("");
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
     if is_root() && Path::new(path).exists() {
         fixture
-            .unconfined(&["open-to-write", path])
+            .unsandboxed(&["open-to-write", path])
             .assert_success();
         fixture
-            .confined(&["open-to-write", path])
+            .sandboxed(&["open-to-write", path])
             .assert_fails(READ_ONLY);
     }
 }
@@ -124,12 +130,12 @@ fn device_cannot_be_created() {
     let device = fixture.inside("device");
     if is_root() {
         fixture
-            .unconfined(&["make-device", text(&device)])
+            .unsandboxed(&["make-device", text(&device)])
             .assert_success();
         std::fs::remove_file(&device).expect("remove file");
     }
     fixture
-        .confined(&["make-device", text(&device)])
+        .sandboxed(&["make-device", text(&device)])
         .assert_fails("");
     assert!(!device.exists());
 }
@@ -139,7 +145,7 @@ fn file_cannot_be_opened_by_handle() {
     let fixture = Fixture::new();
     let file = fixture.file(fixture.outside("file"));
     fixture
-        .confined(&["by-handle", text(&file)])
+        .sandboxed(&["by-handle", text(&file)])
         .assert_fails("not permitted");
 }
 
@@ -154,21 +160,23 @@ fn denied_path_cannot_be_read_listed_or_replaced() {
         .and(Access::Deny, &file)
         .and(Access::Deny, &directory);
     for path in [&file, &within] {
-        fixture.unconfined(&["read", text(path)]).assert_success();
-        fixture.confined(&["read", text(path)]).assert_fails(DENIED);
-        fixture.confined(&["write", text(path)]).assert_fails("");
+        fixture.unsandboxed(&["read", text(path)]).assert_success();
+        fixture
+            .sandboxed(&["read", text(path)])
+            .assert_fails(DENIED);
+        fixture.sandboxed(&["write", text(path)]).assert_fails("");
     }
     let listed = fixture.script("ls secret; cat secret/* key.pem");
     assert_eq!(listed.stdout(), "");
     let away = fixture.inside("away");
     fixture
-        .confined(&["rename", text(&file), text(&away)])
+        .sandboxed(&["rename", text(&file), text(&away)])
         .assert_fails("busy");
     fixture
-        .confined(&["rename", text(&directory), text(&away)])
+        .sandboxed(&["rename", text(&directory), text(&away)])
         .assert_fails("busy");
     fixture
-        .confined(&["remove", text(&file)])
+        .sandboxed(&["remove", text(&file)])
         .assert_fails("busy");
 }
 
@@ -180,12 +188,12 @@ fn grant_below_denied_directory_is_reachable_alone() {
     let hidden = fixture.file(closed.join("hidden"));
     let shown = fixture.file(open.join("shown"));
     let fixture = fixture.and(Access::Deny, &closed).and(Access::Write, &open);
-    fixture.confined(&["write", text(&shown)]).assert_success();
+    fixture.sandboxed(&["write", text(&shown)]).assert_success();
     fixture
-        .confined(&["read", text(&hidden)])
+        .sandboxed(&["read", text(&hidden)])
         .assert_fails("No such file");
     fixture
-        .confined(&["create", text(&closed.join("new"))])
+        .sandboxed(&["create", text(&closed.join("new"))])
         .assert_fails("");
 }
 
@@ -197,15 +205,15 @@ fn protected_directory_is_read_only_and_cannot_be_renamed() {
     let config = fixture.file(git.join("config"));
     let fixture = fixture.and(Access::Read, &git);
     fixture
-        .unconfined(&["write", text(&config)])
+        .unsandboxed(&["write", text(&config)])
         .assert_success();
-    fixture.confined(&["read", text(&config)]).assert_success();
+    fixture.sandboxed(&["read", text(&config)]).assert_success();
     fixture
-        .confined(&["write", text(&config)])
+        .sandboxed(&["write", text(&config)])
         .assert_fails(READ_ONLY);
     let away = fixture.inside("away");
     fixture
-        .confined(&["rename", text(&git), text(&away)])
+        .sandboxed(&["rename", text(&git), text(&away)])
         .assert_fails("busy");
 }
 
@@ -217,23 +225,23 @@ fn absent_path_cannot_be_created_and_leaves_nothing() {
     for path in [&git, &secret] {
         assert_eq!(rule(Access::Deny, path).presence, PathState::Absent);
         fixture
-            .confined(&["create", text(path)])
+            .sandboxed(&["create", text(path)])
             .assert_fails("exists");
         fixture
-            .confined(&["make-directory", text(path)])
+            .sandboxed(&["make-directory", text(path)])
             .assert_fails("exists");
         fixture
-            .confined(&["create", text(&path.join("x"))])
+            .sandboxed(&["create", text(&path.join("x"))])
             .assert_fails("");
         fixture
-            .confined(&["rename", text(path), text(&fixture.inside("y"))])
+            .sandboxed(&["rename", text(path), text(&fixture.inside("y"))])
             .assert_fails("busy");
         assert!(!path.exists(), "nothing is left");
     }
     // Without the rules it can be created.
     fixture.plan.rules.truncate(2);
     fixture
-        .confined(&["make-directory", text(&git)])
+        .sandboxed(&["make-directory", text(&git)])
         .assert_success();
 }
 
@@ -248,7 +256,7 @@ fn placeholder_is_kept_while_another_process_needs_it() {
     let mut first = command.spawn().expect("spawn");
     // A second process starts and ends meanwhile.
     fixture
-        .confined(&["make-directory", text(&git)])
+        .sandboxed(&["make-directory", text(&git)])
         .assert_fails("");
     assert!(git.exists(), "the first process needs it");
     drop(first.stdin.take());
@@ -297,10 +305,10 @@ fn process_with_unmaskable_denial_does_not_start() {
     std::fs::set_permissions(&foreign, closed).expect("chmod");
     let fixture = fixture.and(Access::Deny, &secret);
     fixture
-        .unconfined(&["list", text(&secret)])
+        .unsandboxed(&["list", text(&secret)])
         .assert_success();
     // Root without capabilities can't enter the directory, and neither can the mounter.
-    let rejected = fixture.confined(&["list", text(&secret)]);
+    let rejected = fixture.sandboxed(&["list", text(&secret)]);
     assert_eq!((rejected.code(), rejected.stdout().as_str()), (1, ""));
 }
 
@@ -318,16 +326,18 @@ fn fifo_that_was_not_granted_cannot_be_written() {
         .write(true)
         .open(&fifo);
     let _reader = reader.expect("open");
-    fixture.unconfined(&["write", text(&fifo)]).assert_success();
+    fixture
+        .unsandboxed(&["write", text(&fifo)])
+        .assert_success();
     let support = fixture.sandbox().preflight().expect("host is supported");
     if support.landlock > 0 {
         fixture
-            .confined(&["write", text(&fifo)])
+            .sandboxed(&["write", text(&fifo)])
             .assert_fails("Permission denied");
     }
     // A denied one is hidden with or without Landlock.
     let fixture = fixture.and(Access::Deny, &fifo);
     fixture
-        .confined(&["write", text(&fifo)])
+        .sandboxed(&["write", text(&fifo)])
         .assert_fails("Permission denied");
 }

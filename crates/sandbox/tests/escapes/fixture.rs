@@ -148,7 +148,7 @@ impl Fixture {
     /// Returns whether an attempt could be prepared and succeeded.
     pub(crate) fn succeeds(&self, arguments: &[&str]) -> bool {
         match self.sandbox.prepare(&self.plan, self.program()) {
-            Ok(_) => self.confined(arguments).0.status.success(),
+            Ok(_) => self.sandboxed(arguments).0.status.success(),
             Err(_) => false,
         }
     }
@@ -158,13 +158,13 @@ impl Fixture {
     }
 
     /// Runs an attempt without the sandbox.
-    pub(crate) fn unconfined(&self, arguments: &[&str]) -> Outcome {
+    pub(crate) fn unsandboxed(&self, arguments: &[&str]) -> Outcome {
         let output = Command::new(program()).args(arguments).output();
         Outcome(output.expect("run"))
     }
 
     /// Runs an attempt inside the sandbox.
-    pub(crate) fn confined(&self, arguments: &[&str]) -> Outcome {
+    pub(crate) fn sandboxed(&self, arguments: &[&str]) -> Outcome {
         let arguments = arguments.iter().map(AsRef::as_ref).collect::<Vec<_>>();
         self.run(&[&[program().as_os_str()], &*arguments].concat())
     }
@@ -250,7 +250,7 @@ impl Fixture {
         Outcome(output.expect("run"))
     }
 
-    /// Returns the command for a confined program, and the resources to keep while it runs.
+    /// Returns the command for a sandboxed program, and the resources to keep while it runs.
     pub(crate) fn command(&self, argv: &[&OsStr]) -> (Command, HostResources) {
         self.prepare(argv).expect("prepare")
     }

@@ -14,25 +14,27 @@ fn only_granted_paths_are_writable() {
     let fixture = Fixture::new().landlock_only();
     let file = fixture.file(fixture.inside("file"));
     for attempt in ["write", "read", "chmod", "touch"] {
-        fixture.confined(&[attempt, text(&file)]).assert_success();
+        fixture.sandboxed(&[attempt, text(&file)]).assert_success();
     }
     fixture
-        .confined(&["create", text(&fixture.inside("new"))])
+        .sandboxed(&["create", text(&fixture.inside("new"))])
         .assert_success();
     let outside = fixture.file(fixture.outside("file"));
-    fixture.confined(&["read", text(&outside)]).assert_success();
     fixture
-        .unconfined(&["write", text(&outside)])
+        .sandboxed(&["read", text(&outside)])
         .assert_success();
     fixture
-        .confined(&["write", text(&outside)])
+        .unsandboxed(&["write", text(&outside)])
+        .assert_success();
+    fixture
+        .sandboxed(&["write", text(&outside)])
         .assert_fails("Permission denied");
     fixture
-        .confined(&["create", text(&fixture.outside("new"))])
+        .sandboxed(&["create", text(&fixture.outside("new"))])
         .assert_fails("Permission denied");
     // The weaker promise of this level.
     fixture
-        .confined(&["chmod", text(&outside)])
+        .sandboxed(&["chmod", text(&outside)])
         .assert_success();
 }
 
@@ -42,7 +44,7 @@ fn sockets_and_bypassing_calls_are_rejected() {
     let path = fixture.inside("socket");
     let _listener = UnixListener::bind(&path).expect("bind");
     fixture
-        .confined(&["unix-stream", text(&path)])
+        .sandboxed(&["unix-stream", text(&path)])
         .assert_fails("not permitted");
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
     let port = listener
@@ -55,15 +57,15 @@ fn sockets_and_bypassing_calls_are_rejected() {
             let _ = (&stream).write_all(b"x");
         }
     });
-    fixture.unconfined(&["tcp", &port]).assert_success();
+    fixture.unsandboxed(&["tcp", &port]).assert_success();
     fixture
-        .confined(&["tcp", &port])
+        .sandboxed(&["tcp", &port])
         .assert_fails("not permitted");
     fixture
-        .confined(&["udp", &port])
+        .sandboxed(&["udp", &port])
         .assert_fails("not permitted");
     for attempt in ["trace", "memory", "keys", "user-namespace", "ring", "type"] {
-        fixture.confined(&[attempt]).assert_fails("not permitted");
+        fixture.sandboxed(&[attempt]).assert_fails("not permitted");
     }
 }
 
@@ -123,10 +125,10 @@ fn process_has_no_capabilities() {
     let closed = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(&foreign, closed).expect("chmod");
     fixture
-        .unconfined(&["read", text(&foreign)])
+        .unsandboxed(&["read", text(&foreign)])
         .assert_success();
     fixture
         .landlock_only()
-        .confined(&["read", text(&foreign)])
+        .sandboxed(&["read", text(&foreign)])
         .assert_fails("Permission denied");
 }

@@ -1,4 +1,4 @@
-//! Confined processes whose only network is a port that the server listens on, inside their namespace.
+//! Sandboxed processes whose only network is a port that the server listens on, inside their namespace.
 
 use std::io::Write;
 use std::net::{TcpListener, UdpSocket};
@@ -52,11 +52,11 @@ fn only_the_server_is_reachable() {
     managed(&fixture, &["tcp", &inside]).assert_success();
     managed(&fixture, &["tcp-inside"]).assert_success();
     let host = host_server();
-    fixture.unconfined(&["tcp", &host]).assert_success();
+    fixture.unsandboxed(&["tcp", &host]).assert_success();
     managed(&fixture, &["tcp", &host]).assert_fails("refused");
     // The port belongs to the namespace, not to the host.
     fixture
-        .unconfined(&["tcp", &inside])
+        .unsandboxed(&["tcp", &inside])
         .assert_fails("refused");
 }
 
@@ -67,7 +67,7 @@ fn other_sockets_of_the_host_are_unreachable() {
     let _listener = UnixListener::bind(&path).expect("bind");
     let refused = "not permitted";
     fixture
-        .unconfined(&["unix-stream", text(&path)])
+        .unsandboxed(&["unix-stream", text(&path)])
         .assert_success();
     managed(&fixture, &["unix-stream", text(&path)]).assert_fails(refused);
 
@@ -75,7 +75,7 @@ fn other_sockets_of_the_host_are_unreachable() {
     let address = SocketAddr::from_abstract_name(&name).expect("address");
     let _abstract = UnixListener::bind_addr(&address).expect("bind");
     fixture
-        .unconfined(&["unix-abstract", &name])
+        .unsandboxed(&["unix-abstract", &name])
         .assert_success();
     let has_unix_sockets = fixture.has_unix_sockets();
     let expected = if has_unix_sockets { "refused" } else { refused };
@@ -92,11 +92,11 @@ fn other_sockets_of_the_host_are_unreachable() {
             let _ = socket.send_to(b"x", from);
         }
     });
-    fixture.unconfined(&["udp", &port]).assert_success();
+    fixture.unsandboxed(&["udp", &port]).assert_success();
     managed(&fixture, &["udp", &port]).assert_fails("temporarily unavailable");
 
     if is_root() {
-        fixture.unconfined(&["raw"]).assert_success();
+        fixture.unsandboxed(&["raw"]).assert_success();
     }
     managed(&fixture, &["raw"]).assert_fails(refused);
 }

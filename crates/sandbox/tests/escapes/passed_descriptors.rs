@@ -1,4 +1,4 @@
-//! Descriptors that a confined program is passed.
+//! Descriptors that a sandboxed program is passed.
 
 use std::future::pending;
 use std::sync::Arc;

@@ -57,7 +57,7 @@ fn planted_link_does_not_decide_what_is_writable() {
         for path in [package.clone(), package.join(".ssh")] {
             let refused = fixture.plan_files(writable(path)).expect_err("planted");
             let message = refused.to_string();
-            assert!(message.contains("earlier confined process"), "{message}");
+            assert!(message.contains("earlier sandboxed process"), "{message}");
         }
         assert!(!home.join(".ssh/authorized_keys").exists());
         // The target itself can be granted.
@@ -76,7 +76,7 @@ fn planted_link_is_recognized_after_a_restart() {
         restart(&mut fixture, level);
         let refused = fixture.plan_files(writable(package.clone()));
         let message = refused.expect_err("planted").to_string();
-        assert!(message.contains("earlier confined process"), "{message}");
+        assert!(message.contains("earlier sandboxed process"), "{message}");
         fixture.plan_files(writable(home)).expect("plan");
         // Without the record, nothing could be told about the link.
         std::fs::write(grant_record(&fixture).join("granted"), "x").expect("write");
@@ -126,7 +126,7 @@ fn record_of_granted_directories_cannot_be_reached() {
 
 /// Shows that the link would be followed without the earlier grant.
 #[test]
-fn link_that_no_confined_process_could_plant_is_followed() {
+fn link_that_no_sandboxed_process_could_plant_is_followed() {
     let (mut fixture, home) = with_package();
     let planted = std::process::Command::new("/bin/sh")
         .args(["-c", PLANT])

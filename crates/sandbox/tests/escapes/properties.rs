@@ -1,4 +1,4 @@
-//! Properties of a confined process.
+//! Properties of a sandboxed process.
 #![expect(unsafe_code, reason = "limits are set before exec")]
 
 use std::os::unix::process::CommandExt;
@@ -121,23 +121,23 @@ fn kernel_memory_and_keys_are_hidden() {
     let mut count = 0;
     for name in files.split(' ') {
         let path = format!("/proc/{name}");
-        if fixture.unconfined(&["read", &path]).code() == 0 {
+        if fixture.unsandboxed(&["read", &path]).code() == 0 {
             count += 1;
             fixture
-                .confined(&["read", &path])
+                .sandboxed(&["read", &path])
                 .assert_fails("Permission denied");
         }
     }
     assert!(count > 0, "every kernel has some of them");
     for path in ["/proc/acpi", "/proc/scsi", "/sys/firmware"] {
-        if fixture.unconfined(&["list", path]).code() == 0 {
+        if fixture.unsandboxed(&["list", path]).code() == 0 {
             fixture
-                .confined(&["list", path])
+                .sandboxed(&["list", path])
                 .assert_fails("Permission denied");
         }
     }
     fixture
-        .confined(&["read", "/proc/meminfo"])
+        .sandboxed(&["read", "/proc/meminfo"])
         .assert_success();
 }
 

@@ -49,12 +49,12 @@ fn root_replaced_by_a_link_is_not_mounted() {
         };
         let new = beside.join("new");
         fixture
-            .confined(&["create", text(&sub.join("fine"))])
+            .sandboxed(&["create", text(&sub.join("fine"))])
             .assert_success();
         std::fs::rename(&sub, fixture.inside("moved")).expect("rename");
         symlink(&beside, &sub).expect("create link");
         fixture
-            .unconfined(&["create", text(&sub.join("free"))])
+            .unsandboxed(&["create", text(&sub.join("free"))])
             .assert_success();
         for path in [&sub.join("new"), &new] {
             assert!(
@@ -63,7 +63,7 @@ fn root_replaced_by_a_link_is_not_mounted() {
                 path.display()
             );
         }
-        assert_eq!(count(&beside), 1, "the unconfined one");
+        assert_eq!(count(&beside), 1, "the unsandboxed one");
     }
 }
 

@@ -16,7 +16,7 @@ fn abstract_sockets_of_the_host_are_unreachable() {
     let address = SocketAddr::from_abstract_name(&name).expect("address");
     let _listener = UnixListener::bind_addr(&address).expect("bind");
     fixture
-        .unconfined(&["unix-abstract", &name])
+        .unsandboxed(&["unix-abstract", &name])
         .assert_success();
     // Names belong to a network namespace.
     fixture
@@ -44,7 +44,7 @@ fn tcp_server() -> String {
 fn host_network_is_unreachable() {
     let fixture = Fixture::new();
     let port = tcp_server();
-    fixture.unconfined(&["tcp", &port]).assert_success();
+    fixture.unsandboxed(&["tcp", &port]).assert_success();
     fixture.supervised(&["tcp", &port]).assert_fails("refused");
 
     let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
@@ -58,15 +58,15 @@ fn host_network_is_unreachable() {
             let _ = socket.send_to(b"x", from);
         }
     });
-    fixture.unconfined(&["udp", &port]).assert_success();
+    fixture.unsandboxed(&["udp", &port]).assert_success();
     fixture
-        .confined(&["udp", &port])
+        .sandboxed(&["udp", &port])
         .assert_fails("temporarily unavailable");
 
     if is_root() {
-        fixture.unconfined(&["raw"]).assert_success();
+        fixture.unsandboxed(&["raw"]).assert_success();
     }
-    fixture.confined(&["raw"]).assert_fails("not permitted");
+    fixture.sandboxed(&["raw"]).assert_fails("not permitted");
 }
 
 #[test]
@@ -74,13 +74,13 @@ fn enabled_network_reaches_the_host() {
     let mut fixture = Fixture::new();
     fixture.plan.network = Network::Enabled;
     let port = tcp_server();
-    fixture.confined(&["tcp", &port]).assert_success();
-    fixture.confined(&["raw"]).assert_fails("not permitted");
+    fixture.sandboxed(&["tcp", &port]).assert_success();
+    fixture.sandboxed(&["raw"]).assert_fails("not permitted");
     // Visible unix sockets are reachable too; that is not promised otherwise.
     let path = fixture.outside("stream");
     let _listener = UnixListener::bind(&path).expect("bind");
     fixture
-        .confined(&["unix-stream", text(&path)])
+        .sandboxed(&["unix-stream", text(&path)])
         .assert_success();
 }
 
@@ -94,9 +94,9 @@ fn abstract_sockets_are_unreachable_with_enabled_network() {
     let address = SocketAddr::from_abstract_name(&name).expect("address");
     let _listener = UnixListener::bind_addr(&address).expect("bind");
     fixture
-        .unconfined(&["unix-abstract", &name])
+        .unsandboxed(&["unix-abstract", &name])
         .assert_success();
-    let outcome = fixture.confined(&["unix-abstract", &name]);
+    let outcome = fixture.sandboxed(&["unix-abstract", &name]);
     // Older kernels can't restrict them; docs/sandbox.md says so.
     if support.landlock >= 6 {
         outcome.assert_fails("not permitted");
@@ -110,13 +110,13 @@ fn socket_pairs_are_unix_only() {
     for network in [Network::Restricted, Network::Enabled] {
         let mut fixture = Fixture::new();
         fixture.plan.network = network;
-        fixture.confined(&["pair", &unix]).assert_success();
+        fixture.sandboxed(&["pair", &unix]).assert_success();
         // The kernel itself supports no such pairs.
         fixture
-            .unconfined(&["pair", &inet])
+            .unsandboxed(&["pair", &inet])
             .assert_fails("Operation not supported");
         fixture
-            .confined(&["pair", &inet])
+            .sandboxed(&["pair", &inet])
             .assert_fails("not permitted");
     }
 }

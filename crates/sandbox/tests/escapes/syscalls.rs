@@ -6,9 +6,9 @@ use crate::fixture::{Fixture, is_root, text};
 fn outside_processes_are_invisible_and_cannot_be_signalled() {
     let fixture = Fixture::new();
     let own = std::process::id().to_string();
-    fixture.unconfined(&["signal", &own]).assert_success();
+    fixture.unsandboxed(&["signal", &own]).assert_success();
     fixture
-        .confined(&["signal", &own])
+        .sandboxed(&["signal", &own])
         .assert_fails("No such process");
     let seen = fixture.script("echo /proc/[0-9]*");
     let seen = seen.stdout();
@@ -24,12 +24,12 @@ fn outside_processes_are_invisible_and_cannot_be_signalled() {
 fn tracing_keyrings_and_namespaces_are_rejected() {
     let fixture = Fixture::new();
     for attempt in ["trace", "memory", "keys", "user-namespace"] {
-        fixture.unconfined(&[attempt]).assert_success();
-        fixture.confined(&[attempt]).assert_fails("not permitted");
+        fixture.unsandboxed(&[attempt]).assert_success();
+        fixture.sandboxed(&[attempt]).assert_fails("not permitted");
     }
-    fixture.unconfined(&["clone-namespace"]).assert_success();
+    fixture.unsandboxed(&["clone-namespace"]).assert_success();
     fixture
-        .confined(&["clone-namespace"])
+        .sandboxed(&["clone-namespace"])
         .assert_fails("not implemented");
 }
 
@@ -38,9 +38,9 @@ fn io_uring_is_rejected() {
     let fixture = Fixture::new();
     let setting = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
     if setting.is_ok_and(|setting| setting.trim() == "0") {
-        fixture.unconfined(&["ring"]).assert_success();
+        fixture.unsandboxed(&["ring"]).assert_success();
     }
-    fixture.confined(&["ring"]).assert_fails("not permitted");
+    fixture.sandboxed(&["ring"]).assert_fails("not permitted");
 }
 
 /// Such a file would give its owner's rights to processes outside.
@@ -69,10 +69,10 @@ fn setuid_and_setgid_files_cannot_be_created() {
                 fixture.file(file.clone());
             }
             fixture
-                .confined(&["mode", call, mode, text(&file)])
+                .sandboxed(&["mode", call, mode, text(&file)])
                 .assert_fails("not permitted");
             fixture
-                .unconfined(&["mode", call, mode, text(&file)])
+                .unsandboxed(&["mode", call, mode, text(&file)])
                 .assert_success();
             // Other modes are allowed.
             let file = fixture.inside(&format!("{count}-plain"));
@@ -80,17 +80,17 @@ fn setuid_and_setgid_files_cannot_be_created() {
                 fixture.file(file.clone());
             }
             fixture
-                .confined(&["mode", call, "1755", text(&file)])
+                .sandboxed(&["mode", call, "1755", text(&file)])
                 .assert_success();
         }
     }
     // Its arguments can't be inspected; libraries fall back to openat.
     let file = fixture.inside("behind-a-pointer");
     fixture
-        .confined(&["mode", "openat2", "4755", text(&file)])
+        .sandboxed(&["mode", "openat2", "4755", text(&file)])
         .assert_fails("not implemented");
     fixture
-        .unconfined(&["mode", "openat2", "4755", text(&file)])
+        .unsandboxed(&["mode", "openat2", "4755", text(&file)])
         .assert_success();
 }
 
@@ -101,11 +101,11 @@ fn mounting_is_rejected() {
     std::fs::create_dir(&directory).expect("create directory");
     if is_root() {
         fixture
-            .unconfined(&["mount", text(&directory)])
+            .unsandboxed(&["mount", text(&directory)])
             .assert_success();
     }
     fixture
-        .confined(&["mount", text(&directory)])
+        .sandboxed(&["mount", text(&directory)])
         .assert_fails("not permitted");
 }
 
@@ -114,7 +114,7 @@ fn mounting_is_rejected() {
 fn newer_mount_calls_are_rejected() {
     let fixture = Fixture::new();
     for attempt in ["tree", "quota"] {
-        fixture.confined(&[attempt]).assert_fails("not permitted");
+        fixture.sandboxed(&[attempt]).assert_fails("not permitted");
     }
 }
 
@@ -123,9 +123,11 @@ fn newer_mount_calls_are_rejected() {
 fn leases_are_rejected() {
     for fixture in [Fixture::new(), Fixture::new().landlock_only()] {
         let file = fixture.file(fixture.inside("file"));
-        fixture.unconfined(&["lease", text(&file)]).assert_success();
         fixture
-            .confined(&["lease", text(&file)])
+            .unsandboxed(&["lease", text(&file)])
+            .assert_success();
+        fixture
+            .sandboxed(&["lease", text(&file)])
             .assert_fails("not permitted");
     }
 }
@@ -135,12 +137,12 @@ fn terminal_input_injection_is_rejected() {
     let fixture = Fixture::new();
     let setting = std::fs::read_to_string("/proc/sys/dev/tty/legacy_tiocsti");
     if is_root() || setting.is_ok_and(|setting| setting.trim() == "1") {
-        fixture.unconfined(&["type"]).assert_success();
-        fixture.unconfined(&["type-elsewhere"]).assert_success();
+        fixture.unsandboxed(&["type"]).assert_success();
+        fixture.unsandboxed(&["type-elsewhere"]).assert_success();
     }
-    fixture.confined(&["type"]).assert_fails("not permitted");
+    fixture.sandboxed(&["type"]).assert_fails("not permitted");
     fixture
-        .confined(&["type-elsewhere"])
+        .sandboxed(&["type-elsewhere"])
         .assert_fails("not permitted");
 }
 
@@ -162,13 +164,13 @@ fn sysv_shared_memory_of_the_host_is_unreachable() {
         .map(|line| line.split_whitespace().collect::<Vec<_>>());
     let key = row.clone().find(|row| row.get(1) == Some(&&*id));
     let key = key.expect("segment exists")[0].to_owned();
-    let unconfined = fixture.unconfined(&["shared-memory", &key]);
-    let confined = fixture.confined(&["shared-memory", &key]);
+    let unsandboxed = fixture.unsandboxed(&["shared-memory", &key]);
+    let sandboxed = fixture.sandboxed(&["shared-memory", &key]);
     let _ = std::process::Command::new("ipcrm")
         .args(["--shmem-id", &id])
         .status();
-    unconfined.assert_success();
-    confined.assert_fails("No such file");
+    unsandboxed.assert_success();
+    sandboxed.assert_fails("No such file");
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -176,7 +178,7 @@ fn sysv_shared_memory_of_the_host_is_unreachable() {
 fn foreign_architecture_kills_the_process() {
     let fixture = Fixture::new();
     // Some kernels don't support 32-bit calls; then there is nothing to forbid.
-    if fixture.unconfined(&["foreign"]).code() == 0 {
-        assert_eq!(fixture.confined(&["foreign"]).code(), 159);
+    if fixture.unsandboxed(&["foreign"]).code() == 0 {
+        assert_eq!(fixture.sandboxed(&["foreign"]).code(), 159);
     }
 }

@@ -20,7 +20,7 @@ fn assert_untouched(listener: &UnixListener) {
 }
 
 #[test]
-fn confined_processes_connect_to_each_other() {
+fn sandboxed_processes_connect_to_each_other() {
     let fixture = Fixture::new();
     if !fixture.has_unix_sockets() {
         return;
@@ -75,7 +75,7 @@ fn sockets_of_the_host_are_unreachable() {
         std::os::unix::fs::symlink(&path, &link).expect("link");
         for path in [&path, &link] {
             fixture
-                .unconfined(&["unix-stream", text(path)])
+                .unsandboxed(&["unix-stream", text(path)])
                 .assert_success();
             listener.accept().expect("was connected to");
             fixture
@@ -94,7 +94,7 @@ fn other_names_of_a_host_socket_are_unreachable() {
         let (own, other) = (fixture.inside("own"), fixture.inside("other"));
         let listener = host_socket(&other);
         fixture
-            .unconfined(&[attempt, text(&own), text(&other)])
+            .unsandboxed(&[attempt, text(&own), text(&other)])
             .assert_success();
         listener.accept().expect("was connected to");
         let fixture = Fixture::new();
@@ -117,15 +117,15 @@ fn changed_address_does_not_reach_the_host() {
         let own = fixture.inside(own);
         ["unix-race-address", text(&own), text(&other)].map(str::to_owned)
     };
-    let unconfined = attempt("1");
+    let unsandboxed = attempt("1");
     fixture
-        .unconfined(&unconfined.each_ref().map(String::as_str))
+        .unsandboxed(&unsandboxed.each_ref().map(String::as_str))
         .assert_success();
     listener.accept().expect("was connected to");
-    let confined = attempt("2");
+    let sandboxed = attempt("2");
     // The last error depends on what the address was at that moment.
-    let confined = fixture.supervised(&confined.each_ref().map(String::as_str));
-    assert_eq!(confined.code(), 1);
+    let sandboxed = fixture.supervised(&sandboxed.each_ref().map(String::as_str));
+    assert_eq!(sandboxed.code(), 1);
     assert_untouched(&listener);
 }
 
@@ -136,10 +136,10 @@ fn changed_descriptor_does_not_reach_the_host() {
     let other = fixture.inside("other");
     let listener = host_socket(&other);
     let attempt = ["unix-race-descriptor", text(&other)];
-    fixture.unconfined(&attempt).assert_success();
+    fixture.unsandboxed(&attempt).assert_success();
     listener.accept().expect("was connected to");
-    let confined = fixture.supervised(&attempt);
-    assert_eq!(confined.code(), 1);
+    let sandboxed = fixture.supervised(&attempt);
+    assert_eq!(sandboxed.code(), 1);
     assert_untouched(&listener);
 }
 
@@ -163,7 +163,7 @@ fn socket_of_another_sandbox_is_unreachable() {
             .assert_fails("not permitted");
         // A process outside may connect, which ends it.
         fixture
-            .unconfined(&["unix-stream", text(&path)])
+            .unsandboxed(&["unix-stream", text(&path)])
             .assert_success();
         server.join().expect("join").assert_success();
     });
@@ -179,10 +179,10 @@ fn connections_fail_without_a_supervisor() {
     let path = fixture.inside("socket");
     let listener = host_socket(&path);
     fixture
-        .confined(&["unix-stream", text(&path)])
+        .sandboxed(&["unix-stream", text(&path)])
         .assert_fails("not implemented");
     fixture
-        .confined(&["tcp-inside"])
+        .sandboxed(&["tcp-inside"])
         .assert_fails("not implemented");
     assert_untouched(&listener);
 }
@@ -194,7 +194,9 @@ fn datagram_sockets_are_rejected() {
     let path = fixture.inside("socket");
     let _receiver = std::os::unix::net::UnixDatagram::bind(&path).expect("bind");
     for attempt in ["unix-datagram", "unix-pair"] {
-        fixture.unconfined(&[attempt, text(&path)]).assert_success();
+        fixture
+            .unsandboxed(&[attempt, text(&path)])
+            .assert_success();
         fixture
             .supervised(&[attempt, text(&path)])
             .assert_fails("not permitted");

@@ -126,7 +126,7 @@ pub(crate) async fn admit(
 }
 
 /// Checks that a client on loopback is a process of the server's user or of root, and none that this
-/// server runs, which may be confined.
+/// server runs, which may be sandboxed.
 async fn check_local_user(
     server: &ServerState,
     client: SocketAddr,

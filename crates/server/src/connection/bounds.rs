@@ -72,7 +72,7 @@ impl Connection {
         Ok(Some(self.floor(policy.clone(), policy)))
     }
 
-    /// Rejects the watch of paths outside of the roots of the principal. A watch cannot be confined.
+    /// Rejects the watch of paths outside of the roots of the principal. A watch cannot be sandboxed.
     pub(crate) async fn check_watch(&self, paths: Vec<PathBuf>) -> Result<(), RpcError> {
         let checked = async {
             if self.least_profile()?.is_some() {
@@ -87,7 +87,7 @@ impl Connection {
             .map_err(|error| convert::start_error(&error))
     }
 
-    /// Whether every process of the principal is confined.
+    /// Whether every process of the principal is sandboxed.
     pub(crate) fn confines_all(&self) -> bool {
         !matches!(self.least_profile(), Ok(None))
     }
@@ -99,19 +99,19 @@ impl Connection {
 
     /// Rejects an HTTP request if the sandbox of the principal has no network.
     pub(crate) fn check_network(&self) -> Result<(), RpcError> {
-        let confined = self.least_profile().and_then(|profile| match profile {
+        let sandboxed = self.least_profile().and_then(|profile| match profile {
             Some(profile) if profile.network != Network::Enabled => {
                 Err(NotPermitted::Unconfinable("an HTTP request").into())
             }
             _ => Ok(()),
         });
-        confined.map_err(|error| convert::start_error(&error))
+        sandboxed.map_err(|error| convert::start_error(&error))
     }
 
-    /// Rejects a request that asks not to be confined, if the principal has a sandbox.
-    pub(crate) fn check_unconfined(&self, asks_for_none: bool) -> Result<(), NotPermitted> {
+    /// Rejects a request that asks not to be sandboxed, if the principal has a sandbox.
+    pub(crate) fn check_unsandboxed(&self, asks_for_none: bool) -> Result<(), NotPermitted> {
         match asks_for_none && self.confines_all() {
-            true => Err(NotPermitted::Unconfined),
+            true => Err(NotPermitted::Unsandboxed),
             false => Ok(()),
         }
     }
@@ -123,7 +123,7 @@ impl Connection {
         };
         let profile = self.server.settings.profiles.profile(name);
         // The configuration names existing profiles only.
-        profile.map_err(|_| NotPermitted::Unconfined.into())
+        profile.map_err(|_| NotPermitted::Unsandboxed.into())
     }
 
     fn floor(&self, limit: Policy, default: Policy) -> Arc<Floor> {
@@ -163,7 +163,7 @@ fn real_paths(roots: &[Root]) -> Vec<PathBuf> {
 fn only(roots: &[Root]) -> Policy {
     let write = |path: PathBuf| Entry::path(path, Access::Write).skip_missing();
     let entries = roots.iter().flat_map(|root| {
-        // Otherwise they would be read-only, which is for confined processes.
+        // Otherwise they would be read-only, which is for sandboxed processes.
         let protected = PROTECTED.into_iter().map(|name| root.real.join(name));
         // With the symbolic links on the way to it.
         let named = Some(&root.named).filter(|named| **named != root.real);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use outpost_engine::{Epoch, Seq, Session};
 use outpost_protocol::{
-    ErrorKind, Family, Incoming, InitializeParams, Lane, MemberNames, Method, NoMemory, RequestId,
-    RpcError, family_of_name, has_client_info, names_argv, parse_params,
+    ErrorKind, Family, Incoming, InitializeParams, Lane, Method, NoMemory, PresentMembers,
+    RequestId, RpcError, family_of_name, has_client_info, names_argv, parse_params,
 };
 use outpost_rpc::{Framing, MemoryCharge, ProcessLanes};
 use serde_json::value::RawValue;
@@ -139,7 +139,7 @@ impl Dispatch {
         &mut self,
         id: RequestId,
         name: &str,
-        (params, members): (Option<&RawValue>, MemberNames<'_>),
+        (params, members): (Option<&RawValue>, PresentMembers<'_>),
         (message, mut charge): (&[u8], Option<MemoryCharge>),
     ) -> Option<()> {
         let reply = Reply::new(self.connection.outbox.clone(), id);
@@ -211,7 +211,7 @@ impl Dispatch {
         if let Some(scope) = required_scope(method) {
             self.connection.principal.require(scope)?;
         }
-        if bytes > LARGE_BYTES && NoMemory::unless_room_for(bytes * REQUEST_COPIES).is_err() {
+        if bytes > LARGE_BYTES && NoMemory::unless_space_for(bytes * REQUEST_COPIES).is_err() {
             return Err(no_memory("request"));
         }
         Ok(method)
@@ -236,7 +236,7 @@ impl Dispatch {
             ticket.hold(charge);
             Some(ticket)
         };
-        // While admission waits for room, the connection is not read.
+        // While admission waits for space, the connection is not read.
         let paused = connection.read_counter.pause();
         let admitted = tokio::select! {
             biased;

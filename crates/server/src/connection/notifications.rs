@@ -3,7 +3,7 @@
 use outpost_engine::Seq;
 use outpost_protocol::{
     AckParams, ErrorKind, HTTP_ACK, HTTP_CANCEL, HttpAckParams, HttpCancelParams, INITIALIZED,
-    IdScanner, Malformed, MemberNames, PROCESS_ACK, RequestId, RpcError, encode_error,
+    IdScanner, Malformed, PROCESS_ACK, PresentMembers, RequestId, RpcError, encode_error,
     parse_params,
 };
 use outpost_rpc::{OutgoingMessage, SkipReason};
@@ -17,7 +17,7 @@ impl Dispatch {
         &mut self,
         method: &str,
         params: Option<&RawValue>,
-        members: &MemberNames<'_>,
+        members: &PresentMembers<'_>,
     ) {
         let params = (params, members);
         match (method, self.handshake) {
@@ -53,7 +53,7 @@ impl Dispatch {
     fn notified<T: DeserializeOwned>(
         &self,
         method: &str,
-        (params, members): (Option<&RawValue>, &MemberNames<'_>),
+        (params, members): (Option<&RawValue>, &PresentMembers<'_>),
         handle: impl FnOnce(&T),
     ) {
         let checked = members.check(method, None, self.is_strict);

@@ -152,7 +152,7 @@ mod tests {
         let mut asked: Vec<_> = (0..MAX_PENDING).map(|_| ask("a.test")).collect();
         assert!(asked.iter().all(Option::is_some));
         assert!(ask("a.test").is_none(), "too many");
-        // One that has given up makes room.
+        // One that has given up makes space.
         asked.pop();
         assert!(ask("a.test").is_some());
     }

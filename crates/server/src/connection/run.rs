@@ -39,8 +39,8 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
         inbound.read_counter(),
         silence.is_some(),
     );
-    if let Some(slot) = &transport.slot {
-        slot.set_connection(&connection);
+    if let Some(permit) = &transport.permit {
+        permit.set_connection(&connection);
     }
     if let Some(identity) = identity {
         server

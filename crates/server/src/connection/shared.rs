@@ -79,7 +79,7 @@ pub(crate) struct Connection {
     probing: AtomicBool,
     /// Cancelled when its credential has expired or was revoked.
     pub(super) unauthorized: CancellationToken,
-    /// Cancelled when another connection needs its place.
+    /// Cancelled when another connection needs its permit.
     pub(crate) gives_way: CancellationToken,
     /// The sessions that it owns, private ones too.
     pub(crate) sessions: Mutex<Vec<Session>>,
@@ -163,7 +163,7 @@ impl Connection {
         is_own || self.principal.has(AccessScope::Admin)
     }
 
-    /// Whether it may be closed when another connection needs its place: it is not initialized in time, or
+    /// Whether it may be closed when another connection needs its permit: it is not initialized in time, or
     /// it has no processes, requests, open files or watches and has sent nothing for a while.
     pub(crate) fn is_idle(&self) -> bool {
         let sessions = self.sessions.lock();

@@ -1,7 +1,7 @@
 //! A request before its params are parsed, and the errors of invalid params.
 
 use outpost_protocol::{
-    Family, InvalidParams, MAX_JSON_VALUES, MemberNames, Method, RpcError, parse_no_params,
+    Family, InvalidParams, MAX_JSON_VALUES, Method, PresentMembers, RpcError, parse_no_params,
     parse_params,
 };
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ const MAX_ECHOED_CHARS: usize = 300;
 pub(super) struct Request<'a> {
     pub(super) method: Method,
     pub(super) params: Option<&'a RawValue>,
-    pub(super) members: MemberNames<'a>,
+    pub(super) members: PresentMembers<'a>,
     pub(super) reply: Reply,
     /// It is one of the app-server, by one of its clients.
     pub(super) is_app: bool,

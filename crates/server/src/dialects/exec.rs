@@ -44,12 +44,12 @@ async fn try_start(
 ) -> Result<(Process, SandboxType), RpcError> {
     let sandbox = params.sandbox.as_ref();
     let asks_for_none = sandbox.is_some_and(SandboxParams::asks_for_none);
-    let allowed = caller.connection.check_unconfined(asks_for_none);
+    let allowed = caller.connection.check_unsandboxed(asks_for_none);
     allowed.map_err(convert::not_permitted)?;
     let start = Start::from_params(params, &caller.connection.server.host.environment)
         .map_err(|invalid| RpcError::invalid_params(invalid.to_string()))?;
-    let is_confined = start.sandbox.is_some() || caller.connection.confines_all();
-    let sandbox_type = match is_confined {
+    let is_sandboxed = start.sandbox.is_some() || caller.connection.confines_all();
+    let sandbox_type = match is_sandboxed {
         true => SandboxType::LinuxSeccomp,
         false => SandboxType::None,
     };

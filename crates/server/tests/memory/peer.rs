@@ -15,7 +15,7 @@ pub(crate) fn server(settings: Settings) -> Server {
     server_with(settings, Limits::default())
 }
 
-/// Creates a server that runs commands unconfined by default.
+/// Creates a server that runs commands unsandboxed by default.
 pub(crate) fn server_with(mut settings: Settings, limits: Limits) -> Server {
     settings.profiles.default = BuiltIn::DangerFullAccess.name().to_owned();
     let spawner = Spawner::new(SpawnerOptions::default()).expect("threads can be started");

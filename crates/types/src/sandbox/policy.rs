@@ -15,7 +15,7 @@ use crate::members::{object, or_default};
 pub struct SandboxParams {
     /// The permissions.
     #[serde(deserialize_with = "object")]
-    pub permissions: Confinement,
+    pub permissions: SandboxPermissions,
     /// The base of relative patterns; absent for the working directory of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathUri>,
@@ -33,7 +33,7 @@ pub struct SandboxParams {
 /// `permissions` of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Self", tag = "type", rename_all = "camelCase")]
-pub enum Confinement {
+pub enum SandboxPermissions {
     /// The executor confines the process, and doesn't start it if it can't enforce everything.
     #[serde(rename_all = "snake_case")]
     Managed {
@@ -44,26 +44,26 @@ pub enum Confinement {
         #[serde(default, deserialize_with = "or_default")]
         network: Network,
     },
-    /// The process is not confined.
+    /// The process is not sandboxed.
     Disabled,
-    /// The process is already confined by other means.
+    /// The process is already sandboxed by other means.
     External,
 }
 
-crate::tagged_enum!(Confinement, "type");
+crate::tagged_enum!(SandboxPermissions, "type");
 
 impl SandboxParams {
     /// Whether this executor is not to confine the process.
     #[must_use]
     pub fn asks_for_none(&self) -> bool {
-        !matches!(self.permissions, Confinement::Managed { .. })
+        !matches!(self.permissions, SandboxPermissions::Managed { .. })
     }
 
     /// The policy to enforce on a process that starts in `cwd`. Returns `None` if this executor is
     /// not to confine it.
     #[must_use]
     pub fn into_policy(self, cwd: &Path) -> Option<Policy> {
-        let Confinement::Managed {
+        let SandboxPermissions::Managed {
             file_system,
             network,
         } = self.permissions
@@ -80,7 +80,7 @@ impl SandboxParams {
     }
 }
 
-/// The permissions of a confined process.
+/// The permissions of a sandboxed process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// The files that it may use.
@@ -161,7 +161,7 @@ crate::string_enum!(Network);
 /// Describes whether a host can confine processes, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxSupport {
-    /// The `sandboxType` of a confined process; `none` if nothing can be enforced.
+    /// The `sandboxType` of a sandboxed process; `none` if nothing can be enforced.
     #[serde(rename = "type")]
     pub kind: SandboxType,
     /// The level that the operator chose.
@@ -174,7 +174,7 @@ pub struct SandboxSupport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub enum SandboxType {
-    /// The process is not confined.
+    /// The process is not sandboxed.
     #[default]
     None,
     /// Linux, at any level.

@@ -1,4 +1,4 @@
-//! Short commands, from start to closed: one after the other, confined, and many at once.
+//! Short commands, from start to closed: one after the other, sandboxed, and many at once.
 
 use std::fs;
 use std::io::Read as _;
@@ -37,8 +37,8 @@ pub(super) fn one_shot(bench: &Bench) -> Result<Vec<Measurement>> {
     Ok(medians.lines([("one-shot command, p50", Unit::Millis, bounds)]))
 }
 
-/// Compares sequential confined commands with unconfined ones.
-pub(super) fn confined(bench: &Bench) -> Result<Vec<Measurement>> {
+/// Compares sequential sandboxed commands with unsandboxed ones.
+pub(super) fn sandboxed(bench: &Bench) -> Result<Vec<Measurement>> {
     let count = bench.amount(100, 20);
     let project = tempfile::tempdir()?;
     fs::create_dir(project.path().join(".git"))?;
@@ -47,13 +47,13 @@ pub(super) fn confined(bench: &Bench) -> Result<Vec<Measurement>> {
         let mut p50_with = |sandbox| p50(count, || run_served(&mut link.client, sandbox));
         Ok([p50_with(None)?, p50_with(Some(&sandbox))?])
     })?;
-    let [unconfined, confined] = medians.outpost;
+    let [unsandboxed, sandboxed] = medians.outpost;
     let medians = Medians {
-        bare: Some([unconfined]),
-        outpost: [confined],
-        peer: medians.peer.map(|[_, confined]| [confined]),
+        bare: Some([unsandboxed]),
+        outpost: [sandboxed],
+        peer: medians.peer.map(|[_, sandboxed]| [sandboxed]),
     };
-    let name = "confined one-shot beside an unconfined one, p50";
+    let name = "sandboxed one-shot beside an unsandboxed one, p50";
     Ok(medians.lines([(name, Unit::Millis, vec![Bound::AboveAtMost(8.0)])]))
 }
 

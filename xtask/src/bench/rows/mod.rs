@@ -7,8 +7,9 @@
 //! - [`idle`]: idle servers, processes and connections
 //! - [`hostile`]: memory under attack
 //! - [`files`]: copied files, and the size of the binary
-//! - [`trust`]: the cost of TLS and of authentication
+//! - [`auth`]: the cost of TLS and of authentication
 
+mod auth;
 mod commands;
 mod files;
 mod floods;
@@ -16,7 +17,6 @@ mod hostile;
 mod idle;
 mod latency;
 mod login_shells;
-mod trust;
 
 use anyhow::Result;
 
@@ -28,7 +28,7 @@ use super::run::Bench;
 pub(super) fn measure(row: RowName, bench: &Bench) -> Result<Vec<Measurement>> {
     match row {
         RowName::OneShot => commands::one_shot(bench),
-        RowName::Confined => commands::confined(bench),
+        RowName::Sandboxed => commands::sandboxed(bench),
         RowName::Login => login_shells::login(bench),
         RowName::Many => commands::many(bench),
         RowName::Flood => floods::flood(bench),
@@ -41,8 +41,8 @@ pub(super) fn measure(row: RowName, bench: &Bench) -> Result<Vec<Measurement>> {
         RowName::Idle => idle::idle(bench),
         RowName::Hostile => hostile::hostile(bench),
         RowName::Copy => files::copy(bench),
-        RowName::Tls => trust::tls(bench),
-        RowName::Authentication => trust::authentication(bench),
+        RowName::Tls => auth::tls(bench),
+        RowName::Authentication => auth::authentication(bench),
         RowName::Size => files::size(bench),
         RowName::Growth => idle::growth(bench),
     }

@@ -7,7 +7,7 @@ use outpost_client::{Error, Executor};
 use outpost_engine::sandbox::Level;
 use outpost_mcp::{
     ExecutorProvider,
-    serve::{Confinement, ToolServer, ToolServerConfig},
+    serve::{ToolSandbox, ToolServer, ToolServerConfig},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +57,7 @@ pub(crate) struct Serve {
 pub(super) async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let on = args.on.explicit_endpoint()?;
-    let (confinement, level) = confinement(args)?;
+    let (tool_sandbox, level) = tool_sandbox(args)?;
     let (provider, close): (Arc<dyn ExecutorProvider>, Closing) = match on.clone() {
         Some(server) => {
             let remote = Arc::new(LazyRemote::new(server, "outpost mcp serve"));
@@ -75,7 +75,7 @@ pub(super) async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
         cwd: cwd_on(on.as_ref(), args.cwd.as_deref()),
         env: env_args(&args.env, false)?,
         name: on.as_ref().map(Endpoint::description),
-        confinement,
+        tool_sandbox,
         ..ToolServerConfig::default()
     };
     let opening = async {
@@ -127,7 +127,7 @@ pub(super) async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
 }
 
 /// The sandbox of all tools, and its level.
-fn confinement(args: &Serve) -> anyhow::Result<(Option<Confinement>, Level)> {
+fn tool_sandbox(args: &Serve) -> anyhow::Result<(Option<ToolSandbox>, Level)> {
     let Some(profile) = &args.sandbox else {
         return Ok((None, Level::default()));
     };
@@ -136,11 +136,11 @@ fn confinement(args: &Serve) -> anyhow::Result<(Option<Confinement>, Level)> {
     let sandbox = sandbox::profile_sandbox(&config.profiles(), profile, Path::new("/"))
         .with_context(|| format!("--sandbox {profile}"))?;
     if sandbox.is_none() {
-        sandbox::note_unconfined(profile);
+        sandbox::note_unsandboxed(profile);
     }
-    let confinement = sandbox.map(|sandbox| Confinement {
+    let tool_sandbox = sandbox.map(|sandbox| ToolSandbox {
         profile: profile.clone(),
         sandbox,
     });
-    Ok((confinement, config.sandbox.level))
+    Ok((tool_sandbox, config.sandbox.level))
 }

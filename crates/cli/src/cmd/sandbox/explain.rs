@@ -70,7 +70,7 @@ fn plan(request: &SandboxRequest, host: &HostSandbox) -> anyhow::Result<Option<P
 }
 
 /// Says on stderr which of Outpost's own files the command can change, because Landlock cannot make
-/// exceptions: they decide how later commands are confined.
+/// exceptions: they decide how later commands are sandboxed.
 pub(super) fn note_writable_own_files(request: &SandboxRequest) {
     // If it can't be planned, the command does not start.
     let Ok(Some(plan)) = plan(request, &hidden::sandbox(Level::Landlock, None)) else {
@@ -78,7 +78,7 @@ pub(super) fn note_writable_own_files(request: &SandboxRequest) {
     };
     for path in writable_own_files(&plan) {
         note(&format!(
-            "the command can write {}, which decides how later commands are confined: \
+            "the command can write {}, which decides how later commands are sandboxed: \
              sandbox.level is \"landlock\"",
             path.display()
         ));
@@ -176,7 +176,7 @@ impl Explanation<'_> {
             String::new(),
         ];
         let Some(plan) = self.plan else {
-            lines.push("Not confined: it has all of your permissions.".to_owned());
+            lines.push("Not sandboxed: it has all of your permissions.".to_owned());
             return lines;
         };
         let rows: Vec<_> = plan
@@ -431,7 +431,7 @@ mod tests {
         assert!(lines.iter().any(|line| line == NETWORK), "{lines:?}");
         explanation.plan = None;
         let lines = explanation.lines(Screen::FILE);
-        assert!(lines[4].starts_with("Not confined"), "{lines:?}");
+        assert!(lines[4].starts_with("Not sandboxed"), "{lines:?}");
         assert_eq!(explanation.json()["confined"], false);
     }
 }

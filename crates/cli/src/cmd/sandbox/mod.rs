@@ -88,7 +88,7 @@ pub(crate) fn sandbox(args: Sandbox) -> anyhow::Result<ExitCode> {
         return explain::explain(&args, &request, level);
     }
     if request.sandbox.is_none() {
-        note_unconfined(&request.profile);
+        note_unsandboxed(&request.profile);
     }
     if level == Level::Landlock {
         explain::note_writable_own_files(&request);
@@ -106,11 +106,11 @@ pub(crate) fn sandbox(args: Sandbox) -> anyhow::Result<ExitCode> {
         limits: args.limits,
         command: args.command,
     };
-    Ok(run::confined(&command, request.sandbox, level))
+    Ok(run::sandboxed(&command, request.sandbox, level))
 }
 
 /// Says on stderr that a profile confines nothing: a configuration may have chosen it.
-pub(crate) fn note_unconfined(profile: &str) {
+pub(crate) fn note_unsandboxed(profile: &str) {
     out::note(&format!(
         "the profile {profile} confines nothing: commands have full access"
     ));

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use outpost_journal::{Chunk, Event, Exit, Seq, StreamEnd};
+use outpost_journal::{Chunk, Event, Exit, OutputEnd, Seq};
 use outpost_protocol::{
     ErrorKind, FS_CHANGED, FromServer, HTTP_BODY_DELTA, InvalidParams, MAX_MESSAGE_BYTES, Method,
     NoMemory, PROCESS_CLOSED, PROCESS_EXITED, ProcessClosed, ProcessExited, RequestId, RpcError,
@@ -245,7 +245,7 @@ impl Receiver {
             }
             PROCESS_CLOSED => {
                 let closed: ProcessClosed = parse_params(params)?;
-                let (seq, end) = (Seq(closed.seq), StreamEnd::Whole);
+                let (seq, end) = (Seq(closed.seq), OutputEnd::Whole);
                 self.event(&closed.process_id, Event::Closed { seq, end }, false);
             }
             HTTP_BODY_DELTA => self.connection.bodies.receive(parse_params(params)?),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outpost_journal::{Chunk, Event, Exit, Seq, StreamEnd};
+use outpost_journal::{Chunk, Event, Exit, OutputEnd, Seq};
 use outpost_protocol::ReadResult;
 
 use crate::process::output_len;
@@ -80,7 +80,7 @@ impl EventAssembler {
         &mut self,
         event: Event,
         incomplete: bool,
-        has_room: bool,
+        has_space: bool,
         out: &mut Vec<Event>,
     ) {
         let seq = event.seq();
@@ -93,13 +93,13 @@ impl EventAssembler {
         }
         match &event {
             Event::Output(chunk) => {
-                if self.is_next(seq) && has_room {
+                if self.is_next(seq) && has_space {
                     // The common case: no buffering.
                     out.push(event);
                     self.next = seq.next();
                     return self.drain(out);
                 }
-                if !has_room || self.buffered_bytes + chunk.bytes.len() > self.max_buffered_bytes {
+                if !has_space || self.buffered_bytes + chunk.bytes.len() > self.max_buffered_bytes {
                     return;
                 }
             }
@@ -144,7 +144,7 @@ impl EventAssembler {
         if page.closed && end > self.next && !self.truncated {
             self.buffer(Event::Closed {
                 seq: end.previous(),
-                end: StreamEnd::Whole,
+                end: OutputEnd::Whole,
             });
         }
         // The exit may be behind the end of a truncated page, unless the gap is between two of

@@ -71,12 +71,12 @@ impl RemoteProcess {
         };
         Arc::new_cyclic(|process| {
             let (table, process) = (Arc::downgrade(table), Weak::clone(process));
-            let room_available = move || {
+            let space_available = move || {
                 if let (Some(table), Some(process)) = (table.upgrade(), process.upgrade()) {
-                    table.room_available(&process);
+                    table.space_available(&process);
                 }
             };
-            let log = ProcessLog::new(id.to_owned(), limits, after, room_available);
+            let log = ProcessLog::new(id.to_owned(), limits, after, space_available);
             RemoteProcess {
                 log: Arc::new(log),
                 assembler: Mutex::new(assembler),
@@ -140,10 +140,10 @@ impl RemoteProcess {
         if acked && self.log.exceeds_windows(MAX_WINDOWS) {
             return Err(self.failed("the server does not wait for acknowledgements".to_owned()));
         }
-        let has_room = acked || self.log.has_room();
+        let has_space = acked || self.log.has_space();
         let mut events = Vec::new();
-        assembler.insert(event, incomplete, has_room, &mut events);
-        Ok(self.append(&assembler, events, has_room))
+        assembler.insert(event, incomplete, has_space, &mut events);
+        Ok(self.append(&assembler, events, has_space))
     }
 
     /// Handles the response to a read of missing events.
@@ -189,11 +189,11 @@ impl RemoteProcess {
         &self,
         assembler: &EventAssembler,
         events: Vec<Event>,
-        has_room: bool,
+        has_space: bool,
     ) -> ReceiveOutcome {
         let mut progress = ReceiveOutcome {
             closed: assembler.closed,
-            incomplete: has_room && assembler.missing_after().is_some(),
+            incomplete: has_space && assembler.missing_after().is_some(),
             ackable: None,
         };
         if !events.is_empty() {
@@ -210,7 +210,7 @@ impl RemoteProcess {
     /// Returns where to read from now, if events are missing and the log has space for them.
     pub(super) fn next_read(&self) -> Option<Seq> {
         let after = self.assembler.lock().missing_after()?;
-        (!self.log.is_ended() && self.log.has_room()).then_some(after)
+        (!self.log.is_ended() && self.log.has_space()).then_some(after)
     }
 
     /// The error for events that the server has announced but does not return.
@@ -251,7 +251,7 @@ impl RemoteProcess {
 
 impl ProcessTable {
     /// Acknowledges or reads more when the log of a process has space again.
-    fn room_available(self: &Arc<Self>, process: &Arc<RemoteProcess>) {
+    fn space_available(self: &Arc<Self>, process: &Arc<RemoteProcess>) {
         if self.session.is_acked() {
             let last = process.ack_all();
             self.acknowledge_now(process.id(), last);

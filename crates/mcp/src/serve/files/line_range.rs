@@ -118,8 +118,8 @@ impl LineReader {
                 self.full = true;
                 return;
             }
-            let room = self.range.line_bytes.saturating_sub(self.line.len());
-            self.line.extend_from_slice(&part[..part.len().min(room)]);
+            let space = self.range.line_bytes.saturating_sub(self.line.len());
+            self.line.extend_from_slice(&part[..part.len().min(space)]);
         }
         self.length += part.len();
         if let Some(last) = part.last() {

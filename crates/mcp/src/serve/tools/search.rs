@@ -122,14 +122,14 @@ impl Search {
     ) -> Result<Vec<Candidate>, ToolError> {
         let mut level = vec![(self.root.clone(), IgnoreRules::new(self.include_hidden))];
         let mut candidates = Vec::new();
-        let mut room = limits.search_directories;
+        let mut space = limits.search_directories;
         let mut is_root = true;
         while !level.is_empty() {
-            if level.len() > room {
+            if level.len() > space {
                 result.limit = Some("too many directories");
-                level.truncate(room);
+                level.truncate(space);
             }
-            room -= level.len();
+            space -= level.len();
             let reading = stream::iter(std::mem::take(&mut level))
                 .map(|(path, rules)| self.read_directory(path, rules))
                 .buffered(limits.concurrency)
@@ -332,7 +332,7 @@ impl Search {
         };
         let (lines, more) = grep::lines(content, pattern, limits);
         if lines.is_empty() {
-            // A match without room for it makes the result full.
+            // A match without space for it makes the result full.
             result.found.more |= more;
             return more;
         }

@@ -57,7 +57,7 @@ pub(in crate::linux) enum Report {
     Failed(Step, i32),
 }
 
-/// A step in the start of a confined program.
+/// A step in the start of a sandboxed program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Step {
     /// Reading the configuration.

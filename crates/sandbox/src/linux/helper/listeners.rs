@@ -1,4 +1,4 @@
-//! Listens in the network namespace of the confined process, for the server.
+//! Listens in the network namespace of the sandboxed process, for the server.
 //!
 //! A socket belongs to the namespace that it was created in. The server accepts connections from inside
 //! with a descriptor of the listener, so there is no path and no port on the host that another process

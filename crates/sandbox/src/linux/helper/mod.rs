@@ -100,14 +100,14 @@ pub struct HelperCommand {
     pub program: PathBuf,
     /// Leading arguments. They are text because bubblewrap passes them on.
     pub args: Vec<String>,
-    /// Paths of the server that no confined process may change, whatever its policy grants. The
+    /// Paths of the server that no sandboxed process may change, whatever its policy grants. The
     /// helper's program need not be listed.
     pub own_paths: Vec<OwnPath>,
     /// The directory with the record of what was ever granted for writing, which all sandboxes of a user
-    /// share. It is created if necessary, and no confined process sees it. Without one, the record is
+    /// share. It is created if necessary, and no sandboxed process sees it. Without one, the record is
     /// in memory and ends with the sandbox.
     pub grant_record: Option<PathBuf>,
-    /// The soft and hard limit on open files of confined programs; `None` to inherit the server's.
+    /// The soft and hard limit on open files of sandboxed programs; `None` to inherit the server's.
     pub open_files: Option<(u64, u64)>,
 }
 

@@ -63,7 +63,7 @@ fn open_init(level: Level) -> Option<OwnedFd> {
     rustix::process::pidfd_open(Pid::INIT, PidfdFlags::empty()).ok()
 }
 
-/// Returns the channel if the helper is confined and its configuration names no program.
+/// Returns the channel if the helper is sandboxed and its configuration names no program.
 fn confine_and_execute() -> Result<OwnedFd, Failure> {
     let config = recv_config().map_err(Failure::of(Step::Config))?;
     let passed = config.program.passed;

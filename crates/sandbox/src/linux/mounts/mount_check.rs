@@ -1,6 +1,6 @@
 //! Checks inside the sandbox that every mount is the one that was planned.
 //!
-//! Between planning and mounting, a process that was confined earlier may have changed what is at a
+//! Between planning and mounting, a process that was sandboxed earlier may have changed what is at a
 //! writable path. The helper compares each mount with the plan before the program runs.
 
 use std::os::fd::OwnedFd;
@@ -76,7 +76,7 @@ fn is_mount_root(opened: &OwnedFd) -> Result<bool, Errno> {
 
 /// Returns whether the path is behind another user's directory that denies us access. The program
 /// can't reach it either: inside the sandbox even root has no capabilities. A directory of our own
-/// user doesn't count, since a confined process could have closed it just for this check.
+/// user doesn't count, since a sandboxed process could have closed it just for this check.
 fn is_inaccessible(error: &OpenError) -> bool {
     let user = rustix::process::geteuid().as_raw();
     let directory = error.last_directory.as_ref().map(rustix::fs::fstat);

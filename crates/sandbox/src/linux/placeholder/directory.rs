@@ -157,7 +157,7 @@ pub(super) fn remove(directory: &OwnedFd, parent: &OwnedFd, name: impl AsRef<Pat
     Removal::Done
 }
 
-/// Makes a directory of our own user writable until dropped, then restores its mode. A confined process
+/// Makes a directory of our own user writable until dropped, then restores its mode. A sandboxed process
 /// may have removed the write permission of a directory that contains a placeholder.
 #[derive(Debug)]
 pub(super) struct WritableGuard<'a> {

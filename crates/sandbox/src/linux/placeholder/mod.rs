@@ -2,9 +2,9 @@
 //! absent.
 //!
 //! A mount needs a mount point, and a path that must stay absent has none. So the server creates an empty
-//! directory there and removes it when the confined process has ended. Its modification time is a fixed
+//! directory there and removes it when the sandboxed process has ended. Its modification time is a fixed
 //! mark that identifies it to other servers of the same user and after a crash. Creating a file in it
-//! changes that time, and then it is no placeholder any more. A confined process could set the mark on a
+//! changes that time, and then it is no placeholder any more. A sandboxed process could set the mark on a
 //! directory of its own. So only an empty directory of our own user counts, which can be masked or
 //! removed without loss.
 //!
@@ -48,7 +48,7 @@ pub enum PlaceholderError {
     Appeared(PathBuf),
     /// The locks of the placeholders would be lost if the server were killed.
     #[error(
-        "cannot keep {count} paths absent: with those of other confined processes there are more than \
+        "cannot keep {count} paths absent: with those of other sandboxed processes there are more than \
          {limit}; end some processes, or deny fewer paths that do not exist"
     )]
     TooMany {

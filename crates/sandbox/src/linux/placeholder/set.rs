@@ -1,4 +1,4 @@
-//! The placeholders of this server, shared by its confined processes.
+//! The placeholders of this server, shared by its sandboxed processes.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -29,7 +29,7 @@ struct Shared {
     /// Placeholders that exist, and paths where one is being created or removed. Locked only for lookups.
     table: Mutex<HashMap<PathBuf, Entry>>,
     /// How many sets have each path, also while they are being created or removed. Locked only for
-    /// lookups, because every file operation of a confined worker reads it.
+    /// lookups, because every file operation of a sandboxed worker reads it.
     users: Mutex<HashMap<PathBuf, usize>>,
     lock_carriers: LockCarriers,
     watcher: Watcher,
@@ -56,7 +56,7 @@ pub(super) struct Placeholder {
     outer: Option<Arc<Placeholder>>,
 }
 
-/// The placeholders of one confined process. Releases them when dropped.
+/// The placeholders of one sandboxed process. Releases them when dropped.
 #[derive(Debug)]
 pub(in crate::linux) struct PlaceholderSet {
     all: Placeholders,

@@ -1,7 +1,7 @@
 //! A process that outlives the server and removes its placeholders.
 //!
 //! A killed server can't remove its placeholders, and empty directories named `.git` would stay until the
-//! next confined start there. So the server starts a watcher with its first placeholder: the helper's
+//! next sandboxed start there. So the server starts a watcher with its first placeholder: the helper's
 //! program with the argument [`WATCH`]. It tells the watcher where placeholders may be. When the server is
 //! gone, the socket between them ends, and the watcher removes each remaining placeholder as soon as no
 //! sandbox holds its lock.
@@ -99,7 +99,7 @@ fn send(socket: &OwnedFd, change: u8, path: &Path) -> bool {
 }
 
 /// Starts a watcher in a thread that also reaps it, because `fork` and `exec` would delay the start of the
-/// confined process. The socket keeps messages until then.
+/// sandboxed process. The socket keeps messages until then.
 fn start(command: &HelperCommand) -> io::Result<OwnedFd> {
     let (ours, theirs) = socket_pair()?;
     let argv = command.argv_for(WATCH);

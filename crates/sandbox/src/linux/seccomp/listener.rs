@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-/// Receives the system calls of confined processes that the filter doesn't decide about. When it is
+/// Receives the system calls of sandboxed processes that the filter doesn't decide about. When it is
 /// closed, these calls fail with `ENOSYS`.
 #[derive(Clone, Debug)]
 pub(in crate::linux) struct Listener(Arc<OwnedFd>);

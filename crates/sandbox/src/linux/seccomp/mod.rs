@@ -1,4 +1,4 @@
-//! The seccomp filter of confined processes.
+//! The seccomp filter of sandboxed processes.
 //!
 //! - [`rules`]: tables of forbidden and conditional system calls
 //! - [`filter`](mod@filter): compiles the tables to a BPF program

@@ -1,4 +1,4 @@
-//! Tables of the system calls that are forbidden to a confined process.
+//! Tables of the system calls that are forbidden to a sandboxed process.
 
 use std::ffi::{c_int, c_long};
 
@@ -182,7 +182,7 @@ const LEASES: &[u32] = &[libc::F_SETLEASE as u32, F_SETDELEG];
 /// Linux 6.19. Missing in the `libc` crate.
 const F_SETDELEG: u32 = 1024 + 16;
 
-/// Socket families that are confined by a network namespace. `AF_UNIX` isn't: it reaches every socket
+/// Socket families that are sandboxed by a network namespace. `AF_UNIX` isn't: it reaches every socket
 /// file that is visible, even on a read-only mount. Other families have no namespaces.
 const NAMESPACED_FAMILIES: &[u32] = &[
     libc::AF_INET as u32,

@@ -1,4 +1,4 @@
-//! The socket files that confined processes listen on.
+//! The socket files that sandboxed processes listen on.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -80,7 +80,7 @@ impl BoundSockets {
     }
 
     /// Returns the descriptor of the recorded file that `found` is. Fails with the error that a
-    /// confined process gets.
+    /// sandboxed process gets.
     pub(super) fn find(&self, found: &OwnedFd) -> Result<Arc<RecordedFile>, Errno> {
         let mode = rustix::fs::fstat(found)?.st_mode;
         if FileType::from_raw_mode(mode) != FileType::Socket {

@@ -1,6 +1,6 @@
-//! Makes the connections of confined processes that have unix sockets.
+//! Makes the connections of sandboxed processes that have unix sockets.
 //!
-//! A unix socket is reached by its path, also on a read-only mount, so without a network a confined
+//! A unix socket is reached by its path, also on a read-only mount, so without a network a sandboxed
 //! process must not connect by itself: it would reach every socket of the host that it sees. Mounts
 //! can't prevent that, and a seccomp filter can't read the address. The filter therefore reports
 //! `listen` and `connect` to the server, and this module answers.
@@ -110,7 +110,7 @@ async fn serve(listener: Listener, readable: ReadableFd) {
         let Some(admitted) = admit(&ALL_CALLS, others) else {
             tracing::debug!(
                 limit = MAX_ALL_CALLS,
-                "too many connections of confined processes"
+                "too many connections of sandboxed processes"
             );
             listener.reply(&call, Reply::Failed(Errno::AGAIN));
             continue;

@@ -32,7 +32,7 @@ pub(super) struct Target {
     thread: u32,
 }
 
-/// A path as a confined process sees it.
+/// A path as a sandboxed process sees it.
 #[derive(Debug)]
 pub(super) struct TargetPath {
     root: OwnedFd,

@@ -1,11 +1,11 @@
-//! Rejects symbolic links that a confined process may have planted.
+//! Rejects symbolic links that a sandboxed process may have planted.
 
 use std::path::Path;
 
 use super::{GrantedRoots, LinkCreator, PlanError, Planner, ServerPaths};
 
 impl Planner<'_> {
-    /// Rejects links that a confined process could replace in this plan, or could have replaced in an earlier
+    /// Rejects links that a sandboxed process could replace in this plan, or could have replaced in an earlier
     /// one: the next process would be granted another path.
     pub(super) fn check_links(&mut self, server: &ServerPaths<'_>) -> Result<(), PlanError> {
         if self.checked_links.is_empty() {

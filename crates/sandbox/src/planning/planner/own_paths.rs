@@ -1,6 +1,6 @@
 //! Outpost's own files: configuration, runtime directory, programs.
 //!
-//! A confined process that can change them decides how the next process is confined, or poses as the
+//! A sandboxed process that can change them decides how the next process is sandboxed, or poses as the
 //! user's server. So their rules apply whatever the policy grants.
 
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use crate::{
     },
 };
 
-/// A path of Outpost itself, which no confined process may change.
+/// A path of Outpost itself, which no sandboxed process may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnPath {
     /// The path. Absolute.
     pub path: PathBuf,
     /// The access that remains at and below the path: read or deny.
     pub access: Access,
-    /// Whether it is a directory that is created, private to the user, where a confined process could
+    /// Whether it is a directory that is created, private to the user, where a sandboxed process could
     /// create it otherwise.
     pub creates: bool,
-    /// Whether it needs no protection while it is absent. A confined process may create it then.
+    /// Whether it needs no protection while it is absent. A sandboxed process may create it then.
     pub only_if_present: bool,
 }
 

@@ -106,7 +106,7 @@ fn link_in_an_earlier_grant_is_rejected() {
         assert_eq!(error.failure_kind(), FailureKind::Intent);
         let message = error.to_string();
         assert!(message.contains("/ws/app is a symbolic link"), "{message}");
-        assert!(message.contains("earlier confined process"), "{message}");
+        assert!(message.contains("earlier sandboxed process"), "{message}");
     }
     let mut elsewhere = policy(vec![read("/"), write("/tmp"), pattern("*/*.pem")]);
     elsewhere.cwd = "/ws/app".into();

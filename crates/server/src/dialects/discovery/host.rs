@@ -26,7 +26,7 @@ use crate::{
 /// Plugins of one result.
 const MAX_PLUGINS: usize = 128;
 
-/// Reads the user's plugins and skills, confined if the client asks for it.
+/// Reads the user's plugins and skills, sandboxed if the client asks for it.
 pub(crate) async fn discover_host(files: Arc<FileService>, params: DiscoverParams, reply: Reply) {
     let host = &files.connection().server.host;
     let codex_home = codex_home(host);

@@ -106,32 +106,32 @@ impl<'a> Search<'a> {
             files.filter_map(|entry| Some(entry.path.strip_prefix(&real).ok()?.to_owned()));
         let mut relative: Vec<PathBuf> = relative.collect();
         relative.sort();
-        let place = Place {
-            root,
+        let root = WalkedRoot {
+            path: root,
             real: &real,
             files: &relative,
         };
         let mut found = FoundFiles::default();
         let own = MANIFESTS
             .iter()
-            .find_map(|name| self.read(&place, Path::new(name)));
+            .find_map(|name| self.read(&root, Path::new(name)));
         found.plugin = own.map(|manifest| PluginFiles {
             manifest,
-            mcp_config: self.read(&place, Path::new(".mcp.json")),
-            apps_config: self.read(&place, Path::new(".app.json")),
+            mcp_config: self.read(&root, Path::new(".mcp.json")),
+            apps_config: self.read(&root, Path::new(".app.json")),
         });
         for path in &relative {
             if path.ends_with("SKILL.md") {
                 let beside = path.with_file_name("agents").join("openai.yaml");
-                if let Some(instructions) = self.read(&place, path) {
-                    let metadata = self.read(&place, &beside);
+                if let Some(instructions) = self.read(&root, path) {
+                    let metadata = self.read(&root, &beside);
                     found.skills.push(SkillFiles {
                         instructions,
                         metadata,
                     });
                 }
             } else if MANIFESTS.iter().any(|manifest| path.ends_with(manifest)) {
-                found.manifests.extend(self.read(&place, path));
+                found.manifests.extend(self.read(&root, path));
             }
         }
         Ok(found)
@@ -153,14 +153,13 @@ impl<'a> Search<'a> {
     }
 
     /// Reads a file that the walk has found.
-    fn read(&mut self, place: &Place<'_>, relative: &Path) -> Option<TextFile> {
-        place
-            .files
+    fn read(&mut self, root: &WalkedRoot<'_>, relative: &Path) -> Option<TextFile> {
+        root.files
             .binary_search_by(|file| file.as_path().cmp(relative))
             .ok()?;
-        let path = PathUri::from_path(&place.root.join(relative));
+        let path = PathUri::from_path(&root.path.join(relative));
         let left = MAX_TOTAL_BYTES.saturating_sub(self.bytes) as u64;
-        let real = place.real.join(relative);
+        let real = root.real.join(relative);
         let limit = MAX_FILE_BYTES.min(left);
         match read_text(self.executor, &real, Symlinks::Reject, limit) {
             Ok(contents) => {
@@ -177,8 +176,8 @@ impl<'a> Search<'a> {
 }
 
 /// A root as the client names it, its path without links, and the files below it, sorted.
-struct Place<'a> {
-    root: &'a Path,
+struct WalkedRoot<'a> {
+    path: &'a Path,
     real: &'a Path,
     files: &'a [PathBuf],
 }

@@ -120,12 +120,12 @@ impl FileService {
         Ok((result?, exit))
     }
 
-    /// Returns an executor that is confined as the request and the principal ask for.
+    /// Returns an executor that is sandboxed as the request and the principal ask for.
     async fn executor(&self, access: FileAccess) -> Result<(FileExecutor, WorkerExit), StartError> {
         let connection = &self.connection;
         let (host, engine) = (&connection.server.host, &connection.server.engine);
         let asks_for_none = access.sandbox.as_ref();
-        connection.check_unconfined(asks_for_none.is_some_and(SandboxParams::asks_for_none))?;
+        connection.check_unsandboxed(asks_for_none.is_some_and(SandboxParams::asks_for_none))?;
         let sandbox = access.sandbox;
         let policy = sandbox.and_then(|sandbox| sandbox.into_policy(host.info.cwd.as_path()));
         let floor = connection.file_floor(access.paths, policy.as_ref()).await?;
@@ -147,7 +147,7 @@ impl FileService {
         let cwd = self.connection.server.host.info.cwd.as_path();
         match sandbox.and_then(|sandbox| sandbox.into_policy(cwd)) {
             None => Ok(()),
-            Some(_) => Err(RpcError::invalid_params(WatchError::Confined.to_string())
+            Some(_) => Err(RpcError::invalid_params(WatchError::Sandboxed.to_string())
                 .with_kind(ErrorKind::Sandbox)),
         }
     }

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use outpost_engine::Place;
+use outpost_engine::PeerPermit;
 use outpost_files::{Changes, WatchKey, WatchListener};
 use outpost_protocol::{
     AppChanged, FS_CHANGED, FS_MISSING_CHANGED, FsChanged, FsMissingChanged, PathUri,
@@ -54,7 +54,7 @@ struct OpenWatch {
     id: String,
     form: PathForm,
     /// Counts the watch among those of its peer.
-    _place: Place,
+    _permit: PeerPermit,
 }
 
 impl WatchFeed {
@@ -83,13 +83,13 @@ impl WatchFeed {
     }
 
     /// Adds a watch whose id is free.
-    pub(super) fn insert(&self, id: String, key: WatchKey, form: PathForm, place: Place) {
+    pub(super) fn insert(&self, id: String, key: WatchKey, form: PathForm, permit: PeerPermit) {
         let mut state = self.state.lock();
         state.keys.insert(id.clone(), key);
         let watch = OpenWatch {
             id,
             form,
-            _place: place,
+            _permit: permit,
         };
         state.watches.insert(key, watch);
     }

@@ -87,8 +87,8 @@ pub(crate) fn watch_native(connection: &Arc<Connection>, params: AppWatchParams,
 
 /// Watches a path.
 pub(crate) fn watch(service: &FileService, params: FsWatchParams, reply: Reply) {
-    let confined = service.check_watch(params.sandbox);
-    let Some(((), reply)) = reply.accept(confined) else {
+    let sandboxed = service.check_watch(params.sandbox);
+    let Some(((), reply)) = reply.accept(sandboxed) else {
         return;
     };
     let result = FsWatchResult {
@@ -153,17 +153,17 @@ fn open_permitted<R: Serialize + Send + 'static>(
             let message = format!("watchId already exists: {id}");
             return Err(RpcError::invalid_request(message));
         }
-        let place = connection.server.watch_places.take(connection.peer);
-        let place = place.ok_or_else(RpcError::overloaded)?;
+        let permit = connection.server.watch_limiter.acquire(connection.peer);
+        let permit = permit.ok_or_else(RpcError::overloaded)?;
         let watcher = connection.watches.watcher(connection);
         let watcher = watcher.map_err(|error| convert::watch_error(&error))?;
-        Ok((place, watcher))
+        Ok((permit, watcher))
     });
-    let Some(((place, watcher), reply)) = reply.accept(checked) else {
+    let Some(((permit, watcher), reply)) = reply.accept(checked) else {
         return;
     };
     let key = watcher.reserve();
-    feed.insert(id, key, form, place);
+    feed.insert(id, key, form, permit);
     let feed = Arc::clone(feed);
     watcher.watch(key, path.into_path(), options, move |opened| {
         if opened.is_err() {

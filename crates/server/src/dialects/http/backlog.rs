@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 /// Buffers a body between the remote host and the client.
 ///
-/// The reader checks for [space](Self::has_room), the writer [takes](Self::take) pieces. If the
+/// The reader checks for [space](Self::has_space), the writer [takes](Self::take) pieces. If the
 /// client acknowledges pieces, a second window limits the unacknowledged bytes, which may be in the
 /// client's memory.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Backlog {
     }
 
     /// Whether more of the body should be read.
-    pub(super) fn has_room(&self) -> bool {
+    pub(super) fn has_space(&self) -> bool {
         self.bytes < self.window
     }
 
@@ -187,7 +187,7 @@ mod tests {
             let mut acked_to = 0;
             for step in steps {
                 match step {
-                    Step::Read(len) if backlog.has_room() => {
+                    Step::Read(len) if backlog.has_space() => {
                         let chunk: Vec<u8> = (0..len).map(|at| (sent.len() + at) as u8).collect();
                         sent.extend_from_slice(&chunk);
                         backlog.add(chunk.into());

@@ -66,7 +66,7 @@ impl BodyFeed {
     /// piece is sent.
     pub(super) async fn forward(&self, mut body: Body) {
         loop {
-            self.wait_until(Backlog::has_room).await;
+            self.wait_until(Backlog::has_space).await;
             let end = match body.chunk().await {
                 Ok(Some(chunk)) => {
                     self.update(|backlog| backlog.add(chunk));

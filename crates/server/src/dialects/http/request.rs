@@ -220,7 +220,7 @@ async fn collect(
     let first = announced.unwrap_or(UNKNOWN_BODY_BYTES).min(few);
     let memory = connection.memory.charge(first).await;
     let mut memory = memory.ok_or_else(RpcError::overloaded)?;
-    let room = async {
+    let space = async {
         let permit = connection.exchanges.large.acquire().await.ok()?;
         let rest = announced
             .map_or(most, |len| len.min(most))
@@ -230,10 +230,10 @@ async fn collect(
     let (body, large) =
         response
             .body
-            .collect(most, few, room)
+            .collect(most, few, space)
             .await
             .map_err(|error| match error {
-                FetchError::NoRoom => RpcError::overloaded(),
+                FetchError::NoSpace => RpcError::overloaded(),
                 other => convert::fetch_error(other),
             })?;
     let headers = response.headers.iter();

@@ -64,7 +64,7 @@ async fn try_exec(
         }
     };
     let names_one = params.sandbox_policy.is_some() || params.permission_profile.is_some();
-    let allowed = connection.check_unconfined(names_one && sandbox.is_none());
+    let allowed = connection.check_unsandboxed(names_one && sandbox.is_none());
     allowed.map_err(convert::not_permitted)?;
     let env = &server.host.environment;
     let start = Start {

@@ -1,6 +1,6 @@
 //! Reports the output and the end of a process that belongs to a connection.
 
-use outpost_engine::{Event, Exit, Process, Session, Stream, StreamEnd};
+use outpost_engine::{Event, Exit, OutputEnd, Process, Session, Stream};
 use outpost_protocol::{
     COMMAND_EXITED, CommandResult, NoMemory, OutputDeltaEncoder, PROCESS_EXITED, SpawnExited,
     V0Exited,
@@ -97,17 +97,17 @@ impl ProcessReporter {
         };
         let reserved = RESERVED_PER_STREAM_BYTES.min(self.buffered_bytes / 2);
         let taken = other.encoded_bytes.max(reserved);
-        let mut room = self.buffered_bytes.saturating_sub(taken);
+        let mut space = self.buffered_bytes.saturating_sub(taken);
         let cap = self.stream(stream).1;
         let wanted = cap.buffered_len(bytes.len());
         if wanted > 0 && !self.memory.try_grow(wanted) {
             // No memory for more is handled like a full message.
-            room = 0;
+            space = 0;
         }
-        self.stream(stream).1.consume(bytes, room)
+        self.stream(stream).1.consume(bytes, space)
     }
 
-    fn encode_exit(&mut self, notifier: &mut Notifier<'_>, end: StreamEnd) {
+    fn encode_exit(&mut self, notifier: &mut Notifier<'_>, end: OutputEnd) {
         // The client may reuse the name as soon as it reads the exit message.
         self.session.forget(&self.process);
         if self.stdout.truncated || self.stderr.truncated {
@@ -119,8 +119,8 @@ impl ProcessReporter {
         }
         let (id, exit_code) = (self.process.id().to_owned(), self.exit.code);
         let encoded = self.stdout.encoded_bytes + self.stderr.encoded_bytes;
-        let has_room = NoMemory::unless_room_for(encoded as usize * COPIES).is_ok();
-        if !has_room {
+        let has_space = NoMemory::unless_space_for(encoded as usize * COPIES).is_ok();
+        if !has_space {
             self.stdout.discard();
             self.stderr.discard();
         }
@@ -134,7 +134,7 @@ impl ProcessReporter {
                     stdout_cap_reached: self.stdout.reached,
                     stderr,
                     stderr_cap_reached: self.stderr.reached,
-                    output_drain_timed_out: end == StreamEnd::GivenUp,
+                    output_drain_timed_out: end == OutputEnd::GivenUp,
                     ended_by: self.exit.ended_by,
                     usage: self.exit.usage,
                 };

@@ -147,7 +147,7 @@ impl Scope {
         let closed = |message: String| {
             Err(RpcError::invalid_request(message).with_kind(ErrorKind::StdinClosed))
         };
-        if !process.about().takes_input {
+        if !process.info().takes_input {
             let process = dialect.process;
             return closed(format!("stdin streaming is not enabled for this {process}"));
         }

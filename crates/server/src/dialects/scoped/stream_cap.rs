@@ -55,16 +55,16 @@ impl StreamCap {
     }
 
     /// Consumes output that needs no message now: buffered output, and output beyond the
-    /// cap. Returns false if the output has to be streamed. The buffer may grow to `room`
+    /// cap. Returns false if the output has to be streamed. The buffer may grow to `space`
     /// bytes of JSON text.
-    pub(super) fn consume(&mut self, bytes: &[u8], room: u64) -> bool {
+    pub(super) fn consume(&mut self, bytes: &[u8], space: u64) -> bool {
         if self.is_streamed() {
             return self.reached;
         }
         let allowed = self.take(bytes.len());
         if let (Some(buffer), Some(allowed)) = (&mut self.buffer, allowed) {
             let bytes = &bytes[..allowed.len];
-            let (fitting, encoded) = fit(bytes, room.saturating_sub(self.encoded_bytes));
+            let (fitting, encoded) = fit(bytes, space.saturating_sub(self.encoded_bytes));
             // Out of memory is handled like a reached cap.
             let stored = match buffer.try_reserve(fitting) {
                 Ok(()) => {
@@ -117,10 +117,10 @@ impl StreamCap {
     }
 }
 
-/// Returns how many leading bytes fit into `room` bytes of JSON text, and how many bytes of
+/// Returns how many leading bytes fit into `space` bytes of JSON text, and how many bytes of
 /// text they take. A character split between two chunks may be counted too high, never too
 /// low.
-fn fit(bytes: &[u8], room: u64) -> (usize, u64) {
+fn fit(bytes: &[u8], space: u64) -> (usize, u64) {
     let (mut fitting, mut encoded) = (0, 0);
     for chunk in bytes.utf8_chunks() {
         let valid = chunk.valid().chars().map(|letter| {
@@ -134,7 +134,7 @@ fn fit(bytes: &[u8], room: u64) -> (usize, u64) {
         let invalid = Some(chunk.invalid().len()).filter(|length| *length > 0);
         let invalid = invalid.map(|length| (length, char::REPLACEMENT_CHARACTER.len_utf8()));
         for (length, size) in valid.chain(invalid) {
-            if encoded + size as u64 > room {
+            if encoded + size as u64 > space {
                 return (fitting, encoded);
             }
             fitting += length;
@@ -184,7 +184,7 @@ mod tests {
 
         #[test]
         fn buffer_fits_its_room_and_drops_nothing_else(
-            room in 0_u64..60,
+            space in 0_u64..60,
             chunks in proptest::collection::vec(
                 prop_oneof![
                     proptest::collection::vec(any::<u8>(), 1..20),
@@ -195,14 +195,14 @@ mod tests {
         ) {
             let mut stream = StreamCap::new(false, None);
             for chunk in &chunks {
-                stream.consume(chunk, room);
+                stream.consume(chunk, space);
             }
             let all = chunks.concat();
             let (counted, truncated) = (stream.encoded_bytes, stream.truncated);
             prop_assert_eq!(stream.reached, truncated);
             let text = stream.take_text();
             let encoded = serde_json::to_string(&text).unwrap().len() as u64 - 2;
-            prop_assert!(encoded <= counted && counted <= room, "{encoded} {counted} {room}");
+            prop_assert!(encoded <= counted && counted <= space, "{encoded} {counted} {space}");
             if !truncated {
                 prop_assert_eq!(&text, &*String::from_utf8_lossy(&all));
             }
@@ -210,7 +210,7 @@ mod tests {
             prop_assert_eq!(whole, all.len());
             // A split character counts as at most four replacement characters.
             let split = 12 * chunks.len() as u64;
-            prop_assert!(!truncated || size + split > room, "{size} {room}");
+            prop_assert!(!truncated || size + split > space, "{size} {space}");
         }
     }
 

@@ -27,7 +27,7 @@ impl History {
                 ..Exit::default()
             };
             events.insert(before.min(chunks), Event::Exited { seq, exit });
-            let end = StreamEnd::Whole;
+            let end = OutputEnd::Whole;
             events.push(Event::Closed { seq, end });
         }
         for (number, event) in (1..).zip(&mut events) {
@@ -45,7 +45,7 @@ impl History {
         assembler: &mut EventAssembler,
         seq: u64,
         tells_denial: bool,
-        has_room: bool,
+        has_space: bool,
         out: &mut Vec<Event>,
     ) {
         let mut event = self.events[seq as usize - 1].clone();
@@ -56,7 +56,7 @@ impl History {
             exit.sandbox_denied = false;
             incomplete = true;
         }
-        assembler.insert(event, incomplete, has_room, out);
+        assembler.insert(event, incomplete, has_space, out);
     }
 
     /// The response to a read when the first `now` events have happened and output up to
@@ -118,10 +118,10 @@ proptest! {
         let mut assembler = EventAssembler::new(Seq::START, 40);
         let mut out = Vec::new();
         let last = history.events.len() as u64;
-        for (index, has_room) in order.iter().zip(space) {
+        for (index, has_space) in order.iter().zip(space) {
             if last > 0 {
                 let seq = index.index(last as usize) as u64 + 1;
-                history.notify(&mut assembler, seq, tells_denial, has_room, &mut out);
+                history.notify(&mut assembler, seq, tells_denial, has_space, &mut out);
                 prop_assert_eq!(&out[..], &history.events[..out.len()], "in order, without duplicates");
                 prop_assert_eq!(assembler.next, Seq(out.len() as u64 + 1));
             }
@@ -266,7 +266,7 @@ fn truncated_page_is_not_the_end() {
         let exited = Event::Exited { seq: Seq(4), exit };
         let closed = Event::Closed {
             seq: Seq(5),
-            end: StreamEnd::Whole,
+            end: OutputEnd::Whole,
         };
         assert_eq!(out[2..], [output(3, "rest"), exited, closed]);
         assert_eq!(assembler.missing_after(), None);

@@ -17,7 +17,7 @@ pub struct NoMemory;
 impl NoMemory {
     /// Checks that `bytes` can be allocated now, without keeping them. For values that are built by
     /// code that can't report a failed allocation.
-    pub fn unless_room_for(bytes: usize) -> Result<(), Self> {
+    pub fn unless_space_for(bytes: usize) -> Result<(), Self> {
         Vec::<u8>::new().try_reserve_exact(bytes)?;
         Ok(())
     }
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn impossible_size_is_rejected() {
-        assert_eq!(NoMemory::unless_room_for(1 << 20), Ok(()));
-        assert_eq!(NoMemory::unless_room_for(1 << 60), Err(NoMemory));
+        assert_eq!(NoMemory::unless_space_for(1 << 20), Ok(()));
+        assert_eq!(NoMemory::unless_space_for(1 << 60), Err(NoMemory));
     }
 }

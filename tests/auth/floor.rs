@@ -1,4 +1,4 @@
-//! Tests that a principal with a sandbox starts nothing and reaches no file less confined.
+//! Tests that a principal with a sandbox starts nothing and reaches no file less sandboxed.
 
 use outpost_testkit::{Client, Server, Start, deadline::poll_until, sh, unbase64};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::support::{Directories, app_client, entry, managed, pattern, special};
 pub(super) struct Floor {
     pub(super) directories: Directories,
     _server: Server,
-    pub(super) confined: Client,
+    pub(super) sandboxed: Client,
     pub(super) free: Client,
 }
 
@@ -36,7 +36,7 @@ impl Floor {
         let server = directories.server(&config).env("CODEX_HOME", &secret);
         let server = server.start().await;
         Floor {
-            confined: app_client(&server, &ci).await,
+            sandboxed: app_client(&server, &ci).await,
             free: app_client(&server, &free).await,
             directories,
             _server: server,
@@ -66,7 +66,7 @@ impl Floor {
 
     /// Checks that a request is refused, and that its refusal depends on the principal.
     pub(super) async fn refused(&self, method: &str, params: Value) {
-        let error = self.confined.call_fails(method, params.clone()).await;
+        let error = self.sandboxed.call_fails(method, params.clone()).await;
         let (code, message) = error.parts();
         assert_eq!(code, -32011, "{method} {params}: {message}");
         assert!(message.starts_with("not permitted: "), "{message}");
@@ -76,7 +76,7 @@ impl Floor {
     }
 
     async fn start_is_refused(&self, start: Start) {
-        let error = self.confined.start_fails(start.clone()).await;
+        let error = self.sandboxed.start_fails(start.clone()).await;
         let (code, message) = error.parts();
         assert_eq!(code, -32011, "{start:?}: {message}");
         assert!(message.starts_with("not permitted: "), "{message}");
@@ -104,7 +104,7 @@ async fn shell_snapshot_is_captured_in_the_sandbox_of_the_principal() {
             )
     };
     for id in ["first", "second"] {
-        let log = floor.confined.run(start(id)).await;
+        let log = floor.sandboxed.run(start(id)).await;
         assert_eq!((log.text(), log.code()), ("captured\n".to_owned(), 0));
     }
     let runs = std::fs::read_to_string(ws.join("runs")).expect("it ran");
@@ -145,16 +145,16 @@ fn check_probe(directories: &Directories, stdout: &str) {
 async fn start_without_a_sandbox_gets_that_of_the_principal() {
     let floor = Floor::new().await;
     let start = sh("p", &probe(&floor.directories)).cwd(&floor.directories.path("ws"));
-    let started = floor.confined.start(start).await;
+    let started = floor.sandboxed.start(start).await;
     assert_eq!(started["sandboxType"], "linuxSeccomp");
-    let log = floor.confined.closed("p").await;
+    let log = floor.sandboxed.closed("p").await;
     check_probe(&floor.directories, &log.stdout());
 }
 
 #[tokio::test]
 async fn other_dialects_get_the_sandbox_of_the_principal() {
     let floor = Floor::new().await;
-    let (client, ws) = (&floor.confined, floor.directories.text("ws"));
+    let (client, ws) = (&floor.sandboxed, floor.directories.text("ws"));
     let script = probe(&floor.directories);
     let command = json!(["/bin/sh", "-c", script]);
     let more = json!({"command": command, "cwd": ws});
@@ -226,7 +226,7 @@ async fn start_that_asks_for_more_is_refused() {
         floor.start_is_refused(floor.start(sandbox)).await;
     }
     let link = managed(&own, "restricted", &[&ws.join("link")]);
-    let error = floor.confined.start_fails(floor.start(&link)).await;
+    let error = floor.sandboxed.start_fails(floor.start(&link)).await;
     assert_eq!(error.parts().0, -32011);
     for cwd in ["outside", "", "ws/link", "ws/sub/../../outside"] {
         let start = sh("p", "true").cwd(&path(cwd));
@@ -253,7 +253,7 @@ async fn start_that_asks_for_more_is_refused() {
     floor
         .start_is_refused(start.env(&[("TMPDIR", &outside), ("PATH", "/usr/bin:/bin")]))
         .await;
-    assert_eq!(floor.confined.listed("p").await, None);
+    assert_eq!(floor.sandboxed.listed("p").await, None);
 }
 
 #[tokio::test]
@@ -280,13 +280,13 @@ async fn start_that_asks_for_less_is_served() {
     for (number, sandbox) in narrower.iter().enumerate() {
         let start = floor.start(sandbox);
         let start = start.with("processId", number.to_string());
-        let log = floor.confined.run(start).await;
+        let log = floor.sandboxed.run(start).await;
         assert_eq!(log.code(), 0, "{sandbox}");
     }
     // Writing is what differs.
     let start = sh("w", "touch sub/x && touch x").cwd(&ws);
     let start = start.with("sandbox", managed(&own, "restricted", &[&ws.join("sub")]));
-    assert_ne!(floor.confined.run(start).await.code(), 0);
+    assert_ne!(floor.sandboxed.run(start).await.code(), 0);
     assert!(ws.join("sub/x").exists() && !ws.join("x").exists());
 }
 
@@ -338,7 +338,7 @@ async fn command_that_asks_for_more_is_refused() {
     }
     let own = json!({"command": ["true"], "cwd": ws, "permissionProfile": "strict"});
     assert_eq!(
-        floor.confined.call("command/exec", own).await["exitCode"],
+        floor.sandboxed.call("command/exec", own).await["exitCode"],
         0
     );
 }

@@ -36,7 +36,7 @@ async fn principal_has_as_many_connections_sessions_and_processes_as_configured(
     first.start(sh("b", "cat").stdin()).await;
     let error = first.start_fails(sh("c", "true")).await;
     assert_eq!(error.parts().0, -32001);
-    // A confined file operation is a process too.
+    // A sandboxed file operation is a process too.
     let read = json!({
         "path": file_uri(&directories.path("ws/own")),
         "sandbox": super::support::managed(

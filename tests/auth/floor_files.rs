@@ -12,7 +12,7 @@ use super::{
 #[tokio::test]
 async fn file_operations_get_the_sandbox_of_the_principal() {
     let floor = Floor::new().await;
-    let (client, path) = (&floor.confined, |name: &str| floor.directories.path(name));
+    let (client, path) = (&floor.sandboxed, |name: &str| floor.directories.path(name));
     let uri = |name: &str| file_uri(&path(name));
     let written = json!({"path": uri("ws/new"), "dataBase64": base64("new")});
     client.call("fs/writeFile", written).await;
@@ -93,7 +93,7 @@ async fn discovery_gets_the_sandbox_of_the_principal() {
         .await;
     assert!(found(&result), "{result}");
     if let Ok(result) = floor
-        .confined
+        .sandboxed
         .try_call("environmentConfig/read", read)
         .await
     {
@@ -109,7 +109,7 @@ async fn discovery_gets_the_sandbox_of_the_principal() {
         .await;
     assert!(result.to_string().contains("hidden"), "{result}");
     let result = floor
-        .confined
+        .sandboxed
         .call("capabilityRoots/discoverV1", roots)
         .await;
     assert!(!result.to_string().contains("hidden"), "{result}");
@@ -126,11 +126,11 @@ async fn watches_and_http_requests_are_refused() {
     let request = json!({"requestId": "r", "method": "GET", "url": "http://127.0.0.1:1/"});
     floor.refused("http/request", request.clone()).await;
     let online = Floor::with_network("enabled").await;
-    let error = online.confined.call_fails("http/request", request).await;
+    let error = online.sandboxed.call_fails("http/request", request).await;
     assert_ne!(error.parts().0, -32011, "its sandbox has the network");
 }
 
-/// Files that decide who may connect are not for confined processes, whatever their policy grants.
+/// Files that decide who may connect are not for sandboxed processes, whatever their policy grants.
 #[tokio::test]
 async fn secrets_of_the_server_are_hidden() {
     let directories = Directories::new();

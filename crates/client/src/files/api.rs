@@ -98,7 +98,7 @@ impl Files {
 
     /// Runs every operation in this sandbox. An operation fails if the executor cannot enforce it.
     #[must_use]
-    pub fn confined(mut self, sandbox: SandboxParams) -> Self {
+    pub fn sandboxed(mut self, sandbox: SandboxParams) -> Self {
         self.sandbox = Some(sandbox);
         self
     }
@@ -282,7 +282,7 @@ impl Files {
     /// Watches a file, a directory, or a path that does not exist yet. Of a symbolic link, the target is
     /// watched and the link's path is reported. The watch survives that the path is replaced, removed
     /// and created again, and that the connection to the server is lost. A server must announce
-    /// `fsWatch`. A watch cannot be confined.
+    /// `fsWatch`. A watch cannot be sandboxed.
     ///
     /// # Errors
     /// When the path must not be read, or a limit of the executor or the kernel is reached.
