@@ -1,6 +1,6 @@
 //! Tests how the proxy ends its server, and what must not delay its exit.
 
-use outpost_testkit::deadline;
+use outpost_testkit::ProcStats;
 use serde_json::{Value, json};
 
 use super::{Host, text};
@@ -10,11 +10,9 @@ fn sh(script: &str) -> Vec<String> {
     ["sh", "-c", script].map(str::to_owned).to_vec()
 }
 
-/// Waits until a process is dead and reaped.
 async fn gone(pid: &Value) {
-    let path = format!("/proc/{pid}");
-    let path = std::path::Path::new(&path);
-    deadline::poll_until("the end of a process", || (!path.exists()).then_some(())).await;
+    let pid = pid.as_i64().expect("a pid").try_into().expect("a pid");
+    ProcStats::of(pid).wait_exited().await;
 }
 
 #[tokio::test]

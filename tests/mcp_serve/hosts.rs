@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use outpost_testkit::{TestTag, Transport, deadline};
+use outpost_testkit::{ProcStats, TestTag, Transport, deadline};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -113,8 +113,8 @@ async fn processes_end_with_the_host() {
             .as_str()
             .expect("a pid")
             .trim();
-        let path = std::path::Path::new("/proc").join(pid);
-        outpost_testkit::deadline::poll_until("its exit", || (!path.exists()).then_some(())).await;
+        let pid = pid.parse().expect("a pid");
+        ProcStats::of(pid).wait_exited().await;
     }
 }
 

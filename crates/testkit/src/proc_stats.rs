@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::test_tag;
+use crate::{deadline, test_tag};
 
 /// Reads `/proc` entries of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,15 @@ impl ProcStats {
     /// The state letter (`R`, `S`, `T`, `Z`), or None if the process does not exist.
     pub fn state(self) -> Option<char> {
         test_tag::stat(self.pid)?[0].chars().next()
+    }
+
+    /// Waits until the process has exited. It may stay a zombie: the first process of a container does not
+    /// always reap orphans.
+    pub async fn wait_exited(self) {
+        deadline::poll_until("the end of a process", || {
+            matches!(self.state(), None | Some('Z' | 'X')).then_some(())
+        })
+        .await;
     }
 
     /// The name, or None if the process does not exist.

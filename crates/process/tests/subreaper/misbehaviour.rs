@@ -62,7 +62,7 @@ async fn chain_of_short_lived_processes_is_killed() {
     // Each starts the next in its own session and exits, so all are short-lived orphans. Bounded, in
     // case they are not caught.
     let (_folder, path) = program(
-        "case $2 in 0) for i in 1 2 3 4 5; do setsid sh $0 $1 500 & done; exec sleep 1000 ;; esac\n\
+        "case $2 in 0) for i in 1 2 3 4 5; do setsid sh $0 $1 5000 & done; exec sleep 1000 ;; esac\n\
          test $2 -gt 1 && setsid sh $0 $1 $(($2 - 1)) &",
     );
     for _ in 0..3 {

@@ -1,9 +1,10 @@
 //! A tool server with a client over an in-memory pipe, on a local or a remote executor.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use outpost_client::{Executor, LocalExecutor, LocalOptions};
 use outpost_mcp::serve::{ToolLimits, ToolServer, ToolServerConfig};
+use outpost_testkit::ProcStats;
 use rmcp::{
     ClientHandler, ClientLifecycleMode, ClientServiceExt as _, RoleClient,
     model::{
@@ -249,9 +250,6 @@ impl ClientHandler for ProgressListener {
 
 /// Waits until no process has this pid.
 pub(crate) async fn wait_gone(pid: &str) {
-    let path = Path::new("/proc").join(pid.trim());
-    outpost_testkit::deadline::poll_until("the end of a process", || {
-        (!path.exists()).then_some(())
-    })
-    .await;
+    let pid = pid.trim().parse().expect("a pid");
+    ProcStats::of(pid).wait_exited().await;
 }
