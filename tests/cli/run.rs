@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 
-use outpost_testkit::{CountedLines, TestTag, deadline};
+use outpost_testkit::{SequenceCheck, TestTag, deadline};
 use rustix::process::Signal;
 use tokio::io::AsyncReadExt as _;
 
@@ -115,7 +115,7 @@ async fn hundred_megabytes_arrive_unchanged() {
         .spawn()
         .expect("spawn");
     let mut stdout = child.stdout.take().expect("piped");
-    let mut lines = CountedLines::default();
+    let mut lines = SequenceCheck::default();
     let mut buffer = vec![0; 256 * 1024];
     loop {
         let read = deadline::expect_soon("more output", stdout.read(&mut buffer));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use outpost_testkit::{
-    CountedLines, Direction, FaultyLink, Server, TestTag, Transport, deadline, sh,
+    Direction, FaultyLink, SequenceCheck, Server, TestTag, Transport, deadline, sh,
 };
 use rustix::process::Signal;
 use tokio::io::{
@@ -63,7 +63,7 @@ async fn command_survives_ten_cuts() {
     let args = ["run", "--on", link.url(), "--", "sh", "-c", &script];
     let mut child = command(&args, server.tag()).spawn().expect("spawn");
     let mut stdout = child.stdout.take().expect("piped");
-    let mut lines = CountedLines::default();
+    let mut lines = SequenceCheck::default();
     let mut buffer = vec![0; 64 * 1024];
     let mut cuts = 0;
     loop {

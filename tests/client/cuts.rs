@@ -7,7 +7,7 @@ use outpost_client::{
     ConnectionState, DeliveryMode, Event, Executor as _, Lease, ReconnectFailure, RemoteExecutor,
     RemoteOptions,
 };
-use outpost_testkit::{CountedLines, Direction, FaultyLink, deadline};
+use outpost_testkit::{Direction, FaultyLink, SequenceCheck, deadline};
 
 use super::{connect, run, script};
 use crate::outpost;
@@ -37,7 +37,7 @@ async fn output_is_complete_over_twenty_cuts() {
         .start(script(&server, &format!("seq 1 {total}; exit 9")))
         .await
         .unwrap();
-    let lines = Arc::new(Mutex::new(CountedLines::default()));
+    let lines = Arc::new(Mutex::new(SequenceCheck::default()));
     let taken = Arc::clone(&lines);
     let mut events = process.events();
     let reading = tokio::spawn(async move {

@@ -4,17 +4,20 @@
 use std::sync::{Arc, Mutex};
 
 use outpost_testkit::reconnecting::{Delivery, Outcome, ReconnectingClient};
-use outpost_testkit::{CountedLines, Direction, FaultyLink, Server, Start, sh};
+use outpost_testkit::{Direction, FaultyLink, SequenceCheck, Server, Start, sh};
 
 use crate::outpost;
 
-fn counting() -> (Arc<Mutex<CountedLines>>, impl FnMut(&[u8]) + Send + 'static) {
-    let lines = Arc::new(Mutex::new(CountedLines::default()));
+fn counting() -> (
+    Arc<Mutex<SequenceCheck>>,
+    impl FnMut(&[u8]) + Send + 'static,
+) {
+    let lines = Arc::new(Mutex::new(SequenceCheck::default()));
     let taker = Arc::clone(&lines);
     (lines, move |bytes: &[u8]| taker.lock().unwrap().take(bytes))
 }
 
-fn taken(lines: &Mutex<CountedLines>) -> u64 {
+fn taken(lines: &Mutex<SequenceCheck>) -> u64 {
     lines.lock().unwrap().count()
 }
 
@@ -23,7 +26,7 @@ async fn disturb_link(
     server: &Server,
     link: &FaultyLink,
     client: &ReconnectingClient,
-    lines: &Mutex<CountedLines>,
+    lines: &Mutex<SequenceCheck>,
     total: u64,
     rounds: u64,
 ) {

@@ -39,7 +39,7 @@ pub(crate) enum Leftovers {
 }
 
 /// A process that isn't started.
-pub(crate) struct NotStarted {
+pub(crate) struct StartFailure {
     pub(crate) code: ExitCode,
     /// The result of closing the executor, for the caller to report: only the caller knows whether
     /// a write to stderr may block.
@@ -85,7 +85,7 @@ impl Target {
         starting: impl Future<Output = Result<Process, Error>>,
         program: &str,
         signals: &mut Signals,
-    ) -> Result<Process, NotStarted> {
+    ) -> Result<Process, StartFailure> {
         let code = match signals.unless_ended(starting).await {
             Ok(Ok(process)) => return Ok(process),
             Ok(Err(error)) => exit::not_started(program, &error),
@@ -94,7 +94,7 @@ impl Target {
         // The result of the start may be unknown; disconnecting ends the process.
         let closing = self.close(Leftovers::UnknownStart);
         let closed = signals.unless_ended(closing).await.unwrap_or(Ok(()));
-        Err(NotStarted { code, closed })
+        Err(StartFailure { code, closed })
     }
 
     /// Closes the executor with everything that runs in it. Local processes that don't end in time

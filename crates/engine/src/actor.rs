@@ -10,8 +10,8 @@ use tokio::time::{sleep_until, timeout};
 
 use crate::{
     clock::{self, until},
-    ending::Ending,
-    kept_output::FreeSpace,
+    exit_cause::Ending,
+    kept_output::ReadAllowance,
     process::{KILL_TIMEOUT, Process},
 };
 
@@ -84,7 +84,7 @@ impl Actor {
             // readiness alone never makes a task yield.
             tokio::task::consume_budget().await;
             let space = self.process.space();
-            if space != FreeSpace::NoMemory {
+            if space != ReadAllowance::NoMemory {
                 memory_retry = MEMORY_RETRY;
             }
             let shared = &self.process.shared;
@@ -138,7 +138,7 @@ impl Actor {
                     self.read(index, bytes);
                 }
                 () = shared.space.notified(), if !space.is_some() => {}
-                () = tokio::time::sleep(memory_retry), if space == FreeSpace::NoMemory => {
+                () = tokio::time::sleep(memory_retry), if space == ReadAllowance::NoMemory => {
                     memory_retry = (memory_retry * 2).min(MAX_MEMORY_RETRY);
                 }
                 () = shared.stdin.work() => shared.stdin.flush(),
@@ -279,10 +279,10 @@ async fn readable(outputs: &[Output]) -> usize {
 }
 
 /// Waits until one of the outputs is readable if there is space, and returns its index and the space.
-async fn readable_with(outputs: &[Output], space: FreeSpace) -> (usize, usize) {
+async fn readable_with(outputs: &[Output], space: ReadAllowance) -> (usize, usize) {
     match space {
-        FreeSpace::Bytes(bytes) => (readable(outputs).await, bytes),
-        FreeSpace::None | FreeSpace::NoMemory => std::future::pending().await,
+        ReadAllowance::Bytes(bytes) => (readable(outputs).await, bytes),
+        ReadAllowance::WindowFull | ReadAllowance::NoMemory => std::future::pending().await,
     }
 }
 

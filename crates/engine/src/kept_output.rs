@@ -153,19 +153,19 @@ impl OutputShare {
 
 /// How much output of a process may be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FreeSpace {
+pub(crate) enum ReadAllowance {
     /// At most this much.
     Bytes(usize),
     /// None until the owner's cursor advances.
-    None,
+    WindowFull,
     /// None until memory is free.
     NoMemory,
 }
 
-impl FreeSpace {
+impl ReadAllowance {
     /// Whether output may be read.
     pub(crate) fn is_some(self) -> bool {
-        matches!(self, FreeSpace::Bytes(_))
+        matches!(self, ReadAllowance::Bytes(_))
     }
 }
 
@@ -193,15 +193,15 @@ impl<'a> LogGuard<'a> {
     }
 
     /// How much output may be read now.
-    pub(crate) fn space(&self) -> FreeSpace {
+    pub(crate) fn space(&self) -> ReadAllowance {
         if !self.journal.has_space() {
-            return FreeSpace::None;
+            return ReadAllowance::WindowFull;
         }
         let (bytes, chunks) = self.journal.ahead();
         let ahead = output_cost(bytes, chunks);
         match self.share.free().saturating_sub(ahead) {
-            0 if ahead > MIN_BYTES => FreeSpace::NoMemory,
-            free => FreeSpace::Bytes(free.max(MIN_BYTES)),
+            0 if ahead > MIN_BYTES => ReadAllowance::NoMemory,
+            free => ReadAllowance::Bytes(free.max(MIN_BYTES)),
         }
     }
 }

@@ -26,16 +26,16 @@
 //! - `peer`: the peer that a client is counted as
 //! - `peer_limiter`: permits per peer, for processes, sessions and connections
 //! - `shell_snapshot`: the states of login shells, for commands that do not run the profile again
-//! - `termination`, `closed_processes`, `stops`: pure state machines; `ending`: what ended a process
+//! - `termination`, `closed_processes`, `suspension_meter`: pure state machines; `exit_cause`: what ended a process
 
 mod actor;
 mod clock;
 mod closed_processes;
-mod ending;
 mod engine;
 mod environment;
 mod environment_info;
 mod error;
+mod exit_cause;
 mod freed_bytes;
 mod idle;
 mod kept_output;
@@ -48,7 +48,7 @@ mod session;
 mod shell_snapshot;
 mod start;
 mod stdin;
-mod stops;
+mod suspension_meter;
 mod termination;
 
 pub use engine::{Engine, FileClient, ResumeOptions, WorkerExit};

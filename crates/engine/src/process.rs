@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 use crate::{
     Delivery, Peer, ProcessInfo, clock,
     freed_bytes::FreedBytes,
-    kept_output::{FreeSpace, Log, LogGuard, MIN_BYTES, OutputShare},
-    network::NetworkHandle,
+    kept_output::{Log, LogGuard, MIN_BYTES, OutputShare, ReadAllowance},
+    network::ProxyActivity,
     stdin::Stdin,
     termination::Termination,
 };
@@ -68,7 +68,7 @@ pub(crate) struct Shared {
     /// Memory of the kept output of its peer's processes.
     output_share: OutputShare,
     /// Its proxy, if it has one.
-    network: Option<NetworkHandle>,
+    network: Option<ProxyActivity>,
 }
 
 impl Drop for Shared {
@@ -87,7 +87,7 @@ impl Process {
         stdin: Stdin,
         freed: Arc<FreedBytes>,
         output_share: OutputShare,
-        network: Option<NetworkHandle>,
+        network: Option<ProxyActivity>,
     ) -> Self {
         Process {
             shared: Arc::new(Shared {
@@ -235,7 +235,7 @@ impl Process {
     }
 
     /// How much output may be read now.
-    pub(crate) fn space(&self) -> FreeSpace {
+    pub(crate) fn space(&self) -> ReadAllowance {
         self.log().space()
     }
 

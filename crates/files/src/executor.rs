@@ -9,11 +9,11 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::value::RawValue;
 
+use crate::atomic_write::{Writer, WriterBackend};
 use crate::directory_entries::TakeListingMemory;
 use crate::path_masks::PathMasks;
 use crate::regular::{check_size, replace_content};
 use crate::resolve::open_following;
-use crate::stream::{Writer, WriterBackend};
 use crate::worker::{Call, OpenMode, Response, decode, encode};
 use crate::{Files, FilesError, Limits, OpenFile, WorkerSocket};
 
@@ -78,8 +78,8 @@ impl FileExecutor {
         take_memory: TakeListingMemory<'_>,
     ) -> Result<FileReply, FilesError> {
         match self.call(&Call::Perform(op), take_memory)? {
-            Outcome::Reply(reply) => Ok(reply),
-            Outcome::File(_) => Err(FilesError::NoReply),
+            CallResult::Reply(reply) => Ok(reply),
+            CallResult::File(_) => Err(FilesError::NoReply),
         }
     }
 
@@ -129,7 +129,7 @@ impl FileExecutor {
             }
             Self::Sandboxed(executor) => {
                 let call = Call::CreateStream { path: path.clone() };
-                let file = executor.call(&call).and_then(Outcome::into_file);
+                let file = executor.call(&call).and_then(CallResult::into_file);
                 file.map(|file| WriterBackend::Sandboxed { file, executor })
             }
         };
@@ -147,11 +147,17 @@ impl FileExecutor {
             symlinks,
             mode,
         };
-        let opened = self.call(&call, &mut |_| true).and_then(Outcome::into_file);
+        let opened = self
+            .call(&call, &mut |_| true)
+            .and_then(CallResult::into_file);
         opened.map_err(|error| error.about(path))
     }
 
-    fn call(&self, call: &Call, take_memory: TakeListingMemory<'_>) -> Result<Outcome, FilesError> {
+    fn call(
+        &self,
+        call: &Call,
+        take_memory: TakeListingMemory<'_>,
+    ) -> Result<CallResult, FilesError> {
         match self {
             Self::InProcess(executor) => executor.call(call, take_memory),
             Self::Sandboxed(executor) => executor.call_within(call, take_memory),
@@ -160,12 +166,12 @@ impl FileExecutor {
 }
 
 /// The outcome of a successful call.
-pub(crate) enum Outcome {
+pub(crate) enum CallResult {
     Reply(FileReply),
     File(File),
 }
 
-impl Outcome {
+impl CallResult {
     fn into_file(self) -> Result<File, FilesError> {
         match self {
             Self::File(file) => Ok(file),
@@ -175,7 +181,11 @@ impl Outcome {
 }
 
 impl InProcess {
-    fn call(&self, call: &Call, take_memory: TakeListingMemory<'_>) -> Result<Outcome, FilesError> {
+    fn call(
+        &self,
+        call: &Call,
+        take_memory: TakeListingMemory<'_>,
+    ) -> Result<CallResult, FilesError> {
         let masks = PathMasks {
             placeholders: self.placeholders.clone(),
             ..PathMasks::default()
@@ -187,7 +197,7 @@ impl InProcess {
 
 impl Sandboxed {
     /// Sends a call and waits for the response.
-    pub(crate) fn call(&self, call: &Call) -> Result<Outcome, FilesError> {
+    pub(crate) fn call(&self, call: &Call) -> Result<CallResult, FilesError> {
         self.call_within(call, &mut |_| true)
     }
 
@@ -195,7 +205,7 @@ impl Sandboxed {
         &self,
         call: &Call,
         take_memory: TakeListingMemory<'_>,
-    ) -> Result<Outcome, FilesError> {
+    ) -> Result<CallResult, FilesError> {
         let request = encode(&(&self.files, &self.masks, call)).ok_or(FilesError::NoReply)?;
         self.socket.send(&request, None).map_err(socket_error)?;
         let mut has_memory = true;
@@ -213,10 +223,10 @@ impl Sandboxed {
         match (response?, message.file, call) {
             (Response::Reply(reply), _, Call::Perform(op)) => {
                 let reply = op.parse_reply(&reply).map_err(|_| FilesError::NoReply)?;
-                Ok(Outcome::Reply(reply))
+                Ok(CallResult::Reply(reply))
             }
-            (Response::Reply(_), _, _) => Ok(Outcome::Reply(FileReply::Done(Empty {}))),
-            (Response::File, Some(file), _) => Ok(Outcome::File(file.into())),
+            (Response::Reply(_), _, _) => Ok(CallResult::Reply(FileReply::Done(Empty {}))),
+            (Response::File, Some(file), _) => Ok(CallResult::File(file.into())),
             // The kernel discards a received descriptor if this process has too many open.
             (Response::File, None, _) => Err(Errno::MFILE.into()),
         }
@@ -237,17 +247,17 @@ pub(crate) fn execute(
     masks: &PathMasks,
     call: &Call,
     take_memory: TakeListingMemory<'_>,
-) -> Result<Outcome, FilesError> {
+) -> Result<CallResult, FilesError> {
     match (masks.check(call), call) {
         (Err(error), Call::Perform(FileOp::Remove(op))) if op.force && error.is(Errno::NOENT) => {
-            return Ok(Outcome::Reply(FileReply::Done(Empty {})));
+            return Ok(CallResult::Reply(FileReply::Done(Empty {})));
         }
         (checked, _) => checked?,
     }
     match call {
         Call::Perform(op) => {
             check_resolved_paths(op)?;
-            files.perform(masks, op, take_memory).map(Outcome::Reply)
+            files.perform(masks, op, take_memory).map(CallResult::Reply)
         }
         Call::Open {
             path,
@@ -259,7 +269,7 @@ pub(crate) fn execute(
                 OpenMode::Write => files.open_to_write(path.as_path(), *symlinks)?,
                 OpenMode::Replace => files.open_to_replace(path.as_path())?,
             };
-            Ok(Outcome::File(file))
+            Ok(CallResult::File(file))
         }
         Call::CreateStream { .. } | Call::Commit => Err(FilesError::NoReply),
     }

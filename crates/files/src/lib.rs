@@ -27,6 +27,7 @@
 //! have side effects. Both are detected before they are opened and checked again afterwards
 //! (`regular`).
 
+mod atomic_write;
 mod copy;
 mod directory;
 mod directory_entries;
@@ -40,11 +41,11 @@ mod regular;
 mod remove;
 mod resolve;
 mod secrets;
-mod stream;
 mod walk;
 mod watch;
 mod worker;
 
+pub use atomic_write::Writer;
 pub use directory_entries::TakeListingMemory;
 pub use error::FilesError;
 pub use executor::{FileExecutor, InProcess, Sandboxed};
@@ -52,8 +53,8 @@ pub use files::{Files, Limits, SymlinkCheck};
 pub use path_masks::PathMasks;
 pub use regular::{Block, OpenFile};
 pub use secrets::protect;
-pub use stream::Writer;
 pub use watch::{
-    Changes, MissingPaths, WatchError, WatchKey, WatchLimits, WatchListener, WatchOptions, Watcher,
+    Changes, MissingPathsRequest, WatchError, WatchKey, WatchLimits, WatchListener, WatchOptions,
+    Watcher,
 };
 pub use worker::{WorkerSocket, run_worker};

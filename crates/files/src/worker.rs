@@ -26,9 +26,9 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::atomic_write::StreamWriter;
 use crate::directory_entries::TakeListingMemory;
-use crate::executor::{Outcome, execute};
-use crate::stream::StreamWriter;
+use crate::executor::{CallResult, execute};
 use crate::{Files, FilesError, PathMasks};
 
 /// The version of the messages. A new member of an operation needs a new one: a server whose binary was
@@ -118,8 +118,8 @@ pub fn run_worker(socket: OwnedFd, is_placeholder: fn(&Path) -> bool) {
         };
         let masks = masks.relevant_to(&call, is_placeholder);
         let (response, file) = match handle(&files, &masks, &call, &mut stream) {
-            Ok(Outcome::Reply(reply)) => (Ok(Response::Reply(reply)), None),
-            Ok(Outcome::File(file)) => (Ok(Response::File), Some(file)),
+            Ok(CallResult::Reply(reply)) => (Ok(Response::Reply(reply)), None),
+            Ok(CallResult::File(file)) => (Ok(Response::File), Some(file)),
             Err(error) => (Err(error), None),
         };
         let Some(response) = encode(&response) else {
@@ -137,19 +137,19 @@ fn handle(
     masks: &PathMasks,
     call: &Call,
     stream: &mut Option<StreamWriter>,
-) -> Result<Outcome, FilesError> {
+) -> Result<CallResult, FilesError> {
     match call {
         Call::CreateStream { path } => {
             masks.check(call)?;
             let writer = files.create_stream(path.as_path())?;
             let file = writer.clone_file()?;
             *stream = Some(writer);
-            Ok(Outcome::File(file))
+            Ok(CallResult::File(file))
         }
         Call::Commit => {
             let writer = stream.take().ok_or(FilesError::NoReply)?;
             writer.commit()?;
-            Ok(Outcome::Reply(FileReply::Done(Empty {})))
+            Ok(CallResult::Reply(FileReply::Done(Empty {})))
         }
         call => execute(files, masks, call, &mut |_| true),
     }

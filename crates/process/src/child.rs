@@ -6,12 +6,12 @@ use std::sync::Arc;
 use outpost_types::Stream;
 use tokio::io::Interest;
 
+use crate::child_stdio::StdioEnds;
 use crate::control::Control;
-use crate::descriptors::Ends;
-use crate::exit::{ExitSource, ExitWatch};
+use crate::exit::{ExitWaiter, ExitWatch};
 use crate::input::Input;
 use crate::output::Output;
-use crate::spawn_queue::{SpawnQueue, UnwatchedChild};
+use crate::spawn_queue::{AbandonedChild, SpawnQueue};
 use crate::sys::register;
 use crate::terminal::PtyReadiness;
 
@@ -34,9 +34,9 @@ pub struct Child {
 pub(crate) struct SpawnedChild {
     pub(crate) control: Control,
     /// Taken by [`SpawnedChild::register`].
-    pub(crate) exit_source: Option<ExitSource>,
+    pub(crate) exit_source: Option<ExitWaiter>,
     /// Taken by [`SpawnedChild::register`].
-    pub(crate) ours: Option<Ends>,
+    pub(crate) ours: Option<StdioEnds>,
     pub(crate) queue: Arc<SpawnQueue>,
 }
 
@@ -64,7 +64,7 @@ impl SpawnedChild {
     }
 }
 
-fn register_streams(ours: Ends) -> io::Result<(Option<Input>, Vec<Output>)> {
+fn register_streams(ours: StdioEnds) -> io::Result<(Option<Input>, Vec<Output>)> {
     let Some(stderr) = ours.stderr else {
         let terminal = register::descriptor(ours.stdout, Interest::WRITABLE)?;
         let readiness = PtyReadiness::new(terminal.get_ref())?;
@@ -92,7 +92,7 @@ impl Drop for SpawnedChild {
         }
         // The child usually takes a moment to die, and this thread may run tasks, so do not wait.
         if self.control.reap(&source).is_none() {
-            self.queue.reap_later(UnwatchedChild {
+            self.queue.reap_later(AbandonedChild {
                 source,
                 control: self.control.clone(),
             });

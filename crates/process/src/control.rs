@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal as OsSignal, WaitIdOptions, kill_process, kill_process_group};
 
-use crate::exit::{ExitSource, ExitStatus};
+use crate::exit::{ExitStatus, ExitWaiter};
 use crate::terminal::{self, NoTerminal};
 use crate::tree::proc_stat;
 use crate::tree::{Tree, TreeUsage};
@@ -155,7 +155,7 @@ impl Control {
     }
 
     /// Releases the pid if the child has exited, and returns its status. `source` must be the child's.
-    pub(crate) fn reap(&self, source: &ExitSource) -> Option<ExitStatus> {
+    pub(crate) fn reap(&self, source: &ExitWaiter) -> Option<ExitStatus> {
         let mut reaped = self.0.reaped.lock();
         if *reaped {
             return Some(ExitStatus::LOST);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::unix::AsyncFd;
 
 use crate::control::Control;
-use crate::spawn_queue::{SpawnQueue, UnwatchedChild};
+use crate::spawn_queue::{AbandonedChild, SpawnQueue};
 use crate::subreaper::ReaperHandle;
 use crate::sys::waitid::{WaitFor, waitid};
 use crate::tree::CpuTime;
@@ -66,7 +66,7 @@ impl ExitStatus {
 pub struct ExitWatch {
     control: Control,
     /// `None` once the child is reaped.
-    source: Option<AsyncFd<ExitSource>>,
+    source: Option<AsyncFd<ExitWaiter>>,
     status: Option<ExitStatus>,
     /// Takes the child if this is dropped early.
     queue: Arc<SpawnQueue>,
@@ -75,7 +75,7 @@ pub struct ExitWatch {
 impl ExitWatch {
     pub(crate) fn new(
         control: Control,
-        source: AsyncFd<ExitSource>,
+        source: AsyncFd<ExitWaiter>,
         queue: Arc<SpawnQueue>,
     ) -> Self {
         Self {
@@ -141,7 +141,7 @@ impl Drop for ExitWatch {
     fn drop(&mut self) {
         self.reap();
         if let Some(source) = self.source.take() {
-            self.queue.reap_later(UnwatchedChild {
+            self.queue.reap_later(AbandonedChild {
                 source: source.into_inner(),
                 control: self.control.clone(),
             });
@@ -149,7 +149,7 @@ impl Drop for ExitWatch {
     }
 }
 
-async fn wait_for_exit(source: &AsyncFd<ExitSource>) -> ExitStatus {
+async fn wait_for_exit(source: &AsyncFd<ExitWaiter>) -> ExitStatus {
     loop {
         let Ok(mut ready) = source.readable().await else {
             // The runtime is shutting down, and all tasks with it.
@@ -167,29 +167,29 @@ async fn wait_for_exit(source: &AsyncFd<ExitSource>) -> ExitStatus {
 
 /// A descriptor that is readable once the child has exited.
 #[derive(Debug)]
-pub(crate) enum ExitSource {
+pub(crate) enum ExitWaiter {
     /// For a direct child.
     Pidfd(OwnedFd),
     /// For a child of a subreaper, which reports the status. Shared with the tree.
     Subreaper(Arc<ReaperHandle>),
 }
 
-impl ExitSource {
+impl ExitWaiter {
     /// Returns the status, or `None` while the child runs. A direct child is reaped unless the options
     /// include [`WaitIdOptions::NOWAIT`]; a subreaper reaps only on request.
     pub(crate) fn status(&self, options: WaitIdOptions) -> Option<ExitStatus> {
         match self {
-            ExitSource::Pidfd(pidfd) => wait_status(pidfd, WaitIdOptions::NOHANG | options),
-            ExitSource::Subreaper(reaper) => reaper.exit_status(),
+            ExitWaiter::Pidfd(pidfd) => wait_status(pidfd, WaitIdOptions::NOHANG | options),
+            ExitWaiter::Subreaper(reaper) => reaper.exit_status(),
         }
     }
 }
 
-impl AsRawFd for ExitSource {
+impl AsRawFd for ExitWaiter {
     fn as_raw_fd(&self) -> RawFd {
         match self {
-            ExitSource::Pidfd(pidfd) => pidfd.as_raw_fd(),
-            ExitSource::Subreaper(reaper) => reaper.as_raw_fd(),
+            ExitWaiter::Pidfd(pidfd) => pidfd.as_raw_fd(),
+            ExitWaiter::Subreaper(reaper) => reaper.as_raw_fd(),
         }
     }
 }

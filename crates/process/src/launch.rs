@@ -8,12 +8,12 @@ use std::thread::{self, JoinHandle};
 use rustix::process::Pid;
 
 use crate::child::SpawnedChild;
+use crate::child_stdio;
 use crate::command::Stdio;
 use crate::control::Control;
 use crate::descriptor_slots::DescriptorSlots;
-use crate::descriptors;
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
-use crate::exit::ExitSource;
+use crate::exit::ExitWaiter;
 use crate::prepared::Prepared;
 use crate::spawn_queue::SpawnQueue;
 use crate::spawner::SpawnContext;
@@ -80,7 +80,7 @@ struct SpawnWorker {
 }
 
 /// The pid of a running child, its tree, and the source of its exit status.
-type Running = (Pid, Tree, ExitSource);
+type Running = (Pid, Tree, ExitWaiter);
 
 impl SpawnWorker {
     fn new(context: Arc<SpawnContext>, queue: Arc<SpawnQueue>) -> io::Result<Self> {
@@ -103,7 +103,7 @@ impl SpawnWorker {
             Stdio::Pty { .. } => SpawnErrorKind::Terminal,
             Stdio::Pipes { .. } => SpawnErrorKind::Descriptors,
         };
-        let opened = descriptors::open(prepared.stdio);
+        let opened = child_stdio::open(prepared.stdio);
         let (ours, theirs) = opened.map_err(|error| prepared.failed(kind, error))?;
         let context = Arc::clone(&self.context);
         let fds = prepared.child_fds(theirs.streams(context.null()), context.null());
@@ -144,7 +144,7 @@ impl SpawnWorker {
                     tree.measure();
                 }
                 let (pid, pidfd) = self.clone_child(prepared, &progress.child, fds, cgroup)?;
-                Ok((pid, tree, ExitSource::Pidfd(pidfd)))
+                Ok((pid, tree, ExitWaiter::Pidfd(pidfd)))
             }
             NewTree::ViaSubreaper(reaper) => self.spawn_via_reaper(prepared, progress, fds, reaper),
         }
@@ -196,7 +196,7 @@ impl SpawnWorker {
         match result {
             Ok(pid) => {
                 let tree = Tree::Subreaper(SubreaperTree::new(pid, Arc::clone(&reaper)));
-                Ok((pid, tree, ExitSource::Subreaper(reaper)))
+                Ok((pid, tree, ExitWaiter::Subreaper(reaper)))
             }
             Err(StartFailure::Child(stage, errno)) => Err(prepared.child_failed(stage, errno)),
             Err(StartFailure::NotDelivered(Some(errno))) => {
@@ -276,7 +276,7 @@ mod tests {
             .expect("the program starts");
         drop(inherited);
 
-        let Some(ExitSource::Pidfd(pidfd)) = spawned.exit_source.take() else {
+        let Some(ExitWaiter::Pidfd(pidfd)) = spawned.exit_source.take() else {
             panic!("a direct child has a pidfd");
         };
         let exit = wait_pidfd(&pidfd, WaitIdOptions::empty());

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use crate::child::SpawnedChild;
 use crate::control::Control;
 use crate::error::SpawnError;
-use crate::exit::ExitSource;
+use crate::exit::ExitWaiter;
 use crate::prepared::Prepared;
 use crate::start_progress::StartProgress;
 
@@ -41,8 +41,8 @@ pub(crate) struct Job {
 
 /// A child whose [`ExitWatch`](crate::ExitWatch) was dropped. It is reaped when it exits.
 #[derive(Debug)]
-pub(crate) struct UnwatchedChild {
-    pub(crate) source: ExitSource,
+pub(crate) struct AbandonedChild {
+    pub(crate) source: ExitWaiter,
     pub(crate) control: Control,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct SpawnQueue {
 #[derive(Debug, Default)]
 struct State {
     jobs: VecDeque<Job>,
-    unwatched: Vec<UnwatchedChild>,
+    unwatched: Vec<AbandonedChild>,
     closed: bool,
     threads: usize,
     /// How many threads were ever added.
@@ -83,7 +83,7 @@ impl SpawnQueue {
         self.wake.notify_one();
     }
 
-    pub(crate) fn reap_later(&self, child: UnwatchedChild) {
+    pub(crate) fn reap_later(&self, child: AbandonedChild) {
         self.state.lock().unwatched.push(child);
         self.wake.notify_one();
     }
@@ -138,7 +138,7 @@ impl SpawnQueue {
                 return Some(job);
             }
             let has_exited =
-                |child: &mut UnwatchedChild| child.control.reap(&child.source).is_some();
+                |child: &mut AbandonedChild| child.control.reap(&child.source).is_some();
             let reaped: Vec<_> = state.unwatched.extract_if(.., has_exited).collect();
             if !reaped.is_empty() {
                 // Dropping the last reference to a tree releases it, which must not happen under

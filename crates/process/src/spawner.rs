@@ -23,7 +23,7 @@ use crate::rlimits::Rlimits;
 use crate::spawn_queue::{Job, SLOW_AFTER, SpawnQueue, THREADS};
 use crate::start_progress::{AbandonOnDrop, StartProgress};
 use crate::subreaper::ReaperCommand;
-use crate::sys::child_setup::{CloneMode, CloseMode, ProbeTest};
+use crate::sys::child_setup::{CloneMode, CloneProbe, CloseMode};
 use crate::sys::clone::{self, CloneOptions};
 use crate::sys::signal_reset::SignalReset;
 use crate::sys::stack::ChildStack;
@@ -286,7 +286,7 @@ fn detect_close_mode(legacy_clone: bool) -> io::Result<CloseMode> {
         share_files: true,
         ..CloneOptions::default()
     };
-    let child = clone::probe(options, &mut ChildStack::new()?, ProbeTest::Unshare)?;
+    let child = clone::probe(options, &mut ChildStack::new()?, CloneProbe::Unshare)?;
     match exit::wait_pidfd(&child.pidfd, WaitIdOptions::empty()) {
         Some(Exit::Lost) => Err(io::Error::other(SigchldIgnored)),
         Some(Exit::Code(0)) => Ok(CloseMode::Unshare),

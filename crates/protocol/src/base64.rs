@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::fmt;
 
 use base64_simd::{AsOut as _, STANDARD};
-use outpost_types::members::parse_str;
+use outpost_types::optional_member::parse_str;
 use schemars::JsonSchema;
 use serde::de::{Deserialize, Deserializer};
 use serde::{Serialize, Serializer};

@@ -1,7 +1,7 @@
 //! `environmentConfig/read`, `capabilityRoots/discoverV1` and `capabilities/discoverV2`: configuration,
 //! plugins and skills on the server's host.
 
-use outpost_types::members::{objects, optional_object};
+use outpost_types::optional_member::{objects, optional_object};
 use outpost_types::sandbox::SandboxParams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

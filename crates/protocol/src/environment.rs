@@ -1,6 +1,6 @@
 //! `environment/info` and `environment/status`: the host of the server.
 
-use outpost_types::members::or_default;
+use outpost_types::optional_member::or_default;
 use outpost_types::{
     EnvironmentCapabilities, EnvironmentInfo, LimitSupport, PathUri, Shell, TreeKind,
 };

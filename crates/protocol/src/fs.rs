@@ -1,7 +1,7 @@
 //! `fs/*`: files and folders where the processes run.
 
 use outpost_types::Symlinks;
-use outpost_types::members::{negative_as_zero, parse_str};
+use outpost_types::optional_member::{negative_as_zero, parse_str};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;

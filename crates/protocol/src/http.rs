@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use outpost_types::members::{objects, or_default};
+use outpost_types::optional_member::{objects, or_default};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

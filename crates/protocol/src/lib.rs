@@ -25,7 +25,7 @@ pub mod base64;
 pub mod code;
 pub mod schema;
 
-mod app;
+mod app_server;
 mod config;
 mod discovery;
 mod encoders;
@@ -50,7 +50,7 @@ mod v0;
 mod vet;
 mod watch;
 
-pub use app::*;
+pub use app_server::*;
 pub use base64::{Base64Bytes, Base64Text, InvalidBase64};
 pub use config::*;
 pub use discovery::*;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use outpost_types::members::{object, or_default};
+use outpost_types::optional_member::{object, or_default};
 use outpost_types::sandbox::SandboxType;
 use outpost_types::{EndedBy, ResourceUsage};
 use schemars::JsonSchema;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use outpost_types::members::{optional_object, or_default};
+use outpost_types::optional_member::{optional_object, or_default};
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};

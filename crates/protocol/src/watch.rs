@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use outpost_types::members::{or_default, parse_str};
+use outpost_types::optional_member::{or_default, parse_str};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -10,11 +10,11 @@ use tokio::sync::Notify;
 /// Counts successful reads, as evidence that the peer is alive. Clones share the counter.
 #[derive(Clone, Debug, Default)]
 pub struct PeerActivity {
-    shared: Arc<SharedCount>,
+    shared: Arc<ReadCounter>,
 }
 
 #[derive(Debug, Default)]
-struct SharedCount {
+struct ReadCounter {
     reads: AtomicU64,
     /// Number of [`PausedReads`].
     pauses: AtomicUsize,
@@ -66,7 +66,7 @@ impl PeerActivity {
 /// A time in which the connection is not read. Ends on drop.
 #[derive(Debug)]
 pub struct PausedReads {
-    shared: Arc<SharedCount>,
+    shared: Arc<ReadCounter>,
 }
 
 impl Drop for PausedReads {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use outpost_rpc::{
     Feed, FrameBuffer, Framing, Inbound, More, Outbox, OutgoingMessage, Received, Role,
-    outbox::{MessageBlock, WriterOptions, deliver},
+    outbox::{MessageFragment, WriterOptions, deliver},
 };
 use tokio::io::AsyncReadExt as _;
 use tokio_util::sync::CancellationToken;
@@ -341,7 +341,7 @@ async fn message_in_blocks_arrives_whole_and_in_order() {
         tokio::spawn(deliver(outbox.clone(), Box::new(theirs), here, options));
         let send = async {
             for (bytes, last) in [(vec![b'x'; 300_000], false), (b",last".to_vec(), true)] {
-                let block = MessageBlock { bytes, last };
+                let block = MessageFragment { bytes, last };
                 blocks.send(block).await.expect("the writer waits for it");
             }
         };

@@ -17,7 +17,7 @@ mod auth;
 mod connection;
 mod connection_limiter;
 mod convert;
-mod credential_files;
+mod credential_reload;
 mod dialects;
 mod file_threads;
 mod host;

@@ -2,13 +2,13 @@
 
 /// Compares each line with the next number.
 #[derive(Debug, Default)]
-pub struct CountedLines {
+pub struct SequenceCheck {
     /// The incomplete last line.
     rest: Vec<u8>,
     count: u64,
 }
 
-impl CountedLines {
+impl SequenceCheck {
     /// Verifies the next bytes.
     ///
     /// # Panics

@@ -11,7 +11,7 @@
 //! - [`TestTag`] finds every process a test started; a dropped [`Server`] checks that none is left
 //! - [`FaultyLink`] is a TCP proxy that can be cut, stalled, half-closed and throttled
 //! - [`reconnecting`] has a client that resumes its session after every cut and verifies the
-//!   output, often [`CountedLines`]
+//!   output, often [`SequenceCheck`]
 //! - [`TestUser`] has its own runtime directory, for commands that use the per-user server
 //! - [`http_client`] sends plain HTTP requests, [`frames`] builds WebSocket frames
 //! - [`RawWebSocket`] is a connection for incomplete messages and unread answers
@@ -43,7 +43,7 @@ mod test_tag;
 mod test_user;
 
 pub use client::{CallError, Client, ConnectionEnd, OutputCount, Received, RpcError};
-pub use counted_lines::CountedLines;
+pub use counted_lines::SequenceCheck;
 pub use event_log::{Event, EventLog};
 pub use faulty_link::{Direction, FaultyLink};
 pub use proc_stats::ProcStats;

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::members::{default_true, object, or_default, or_true};
+use crate::optional_member::{default_true, object, or_default, or_true};
 use crate::{DirectoryEntry, Empty, FileMetadata, PathUri, WalkOptions, WalkResult};
 
 /// How symbolic links in a path are treated: `followSymlinks` on the wire.

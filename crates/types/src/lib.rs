@@ -14,17 +14,17 @@
 //! - [`FileOp`], [`FileReply`], [`FileErrorKind`]: file operations as data
 //! - [`IdScanner`]: the id of a message that is discarded
 //! - [`sandbox`]: the policy of a sandboxed process
-//! - [`strict_enum`], [`members`]: serde building blocks for the types here and in `protocol`
+//! - [`strict_enum`], [`optional_member`]: serde building blocks for the types here and in `protocol`
 
 pub mod file_op;
-pub mod members;
+pub mod optional_member;
 pub mod sandbox;
 pub mod strict_enum;
 
 mod access_scope;
 mod environment_info;
 mod error_kind;
-mod file_listing;
+mod file_info;
 mod id_scanner;
 mod network;
 mod path_uri;
@@ -34,17 +34,17 @@ mod resources;
 pub use access_scope::{AccessScope, ParseAccessScopeError};
 pub use environment_info::{EnvironmentCapabilities, EnvironmentInfo, Shell, TreeKind};
 pub use error_kind::ErrorKind;
-pub use file_listing::{
+pub use file_info::{
     DirectoryEntry, EntryKind, FileMetadata, WalkEntry, WalkError, WalkOptions, WalkResult,
 };
 pub use file_op::*;
 pub use id_scanner::IdScanner;
-pub use members::Empty;
 pub use network::{
     AuditMetadata, DecisionScope, DecisionSource, DomainAccess, ManagedNetworkParams,
     NetworkAnswer, NetworkDecision, NetworkProtocol, NetworkProxyConfig, NetworkProxyParams,
     NetworkTarget, NetworkVerdict, ProxyMode, UnixSocketAccess,
 };
+pub use optional_member::Empty;
 pub use path_uri::{PathUri, PathUriError};
 pub use process::{
     Delivery, EndedProcess, EnvPolicy, Inherit, ProcessEntry, ProcessState, Seq, ShellSnapshot,

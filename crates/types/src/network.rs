@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::members::{object, optional_object, or_default};
+use crate::optional_member::{object, optional_object, or_default};
 
 /// `networkProxy` of `process/start`: a proxy that the executor runs for this process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::de::{Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
 
-use crate::members::parse_str;
+use crate::optional_member::parse_str;
 
 const SCHEME: &str = "file:";
 const LOCALHOST: &str = "localhost";

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::members::{object, optional_object, or_default};
+use crate::optional_member::{object, optional_object, or_default};
 use crate::sandbox::SandboxParams;
 use crate::{
     EndedBy, ManagedNetworkParams, NetworkProxyParams, PathUri, ResourceLimits, ResourceUsage,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use outpost_testkit::reconnecting::{Delivery, ReconnectingClient};
-use outpost_testkit::{CountedLines, FaultyLink, Start, TestTag, deadline, programs, sh};
+use outpost_testkit::{FaultyLink, SequenceCheck, Start, TestTag, deadline, programs, sh};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -60,8 +60,8 @@ pub(super) async fn work(
 pub(super) async fn follow_lines(
     client: &ReconnectingClient,
     start: Start,
-) -> Arc<Mutex<CountedLines>> {
-    let lines = Arc::new(Mutex::new(CountedLines::default()));
+) -> Arc<Mutex<SequenceCheck>> {
+    let lines = Arc::new(Mutex::new(SequenceCheck::default()));
     let sink = Arc::clone(&lines);
     client
         .follow(start, move |bytes| sink.lock().take(bytes))

@@ -8,13 +8,13 @@
 //!   clap takes the flags and their help from the doc comments
 //! - [`settings`]: the list of settings, collected from the default [`Config`]; their values in
 //!   each source, by precedence
-//! - [`access`]: converts the settings of authentication
+//! - [`auth_settings`]: converts the settings of authentication
 //! - [`values`], [`sandbox_profiles`], [`principals`], [`hosts`]: value types and their syntax
 //! - [`sources`]: reads flags, variables and files, each into a [`Layer`]
 //! - [`show`]: output of `config show` and `config/read`
 //! - [`files`]: locates and reads the configuration files
 
-mod access;
+mod auth_settings;
 mod files;
 mod hosts;
 mod memory_budget;

@@ -104,7 +104,7 @@ impl OutputPrinter {
         let mut deadline = None;
         while let Some(event) = next(events, deadline).await {
             match event {
-                Err(DeadlineExceeded) => {
+                Err(EventTimeout) => {
                     return Ok(Outcome::ExitedWithLeftovers(code.unwrap_or_default()));
                 }
                 Ok(Event::Output { seq, stream, bytes }) if seq < self.since => {
@@ -148,18 +148,18 @@ impl OutputPrinter {
 async fn next(
     events: &mut Events,
     deadline: Option<Instant>,
-) -> Option<Result<Event, DeadlineExceeded>> {
+) -> Option<Result<Event, EventTimeout>> {
     let Some(deadline) = deadline else {
         return events.next().await.map(Ok);
     };
     // Without this check, constant output would defer the deadline forever.
     if Instant::now() >= deadline {
-        return Some(Err(DeadlineExceeded));
+        return Some(Err(EventTimeout));
     }
     match timeout_at(deadline, events.next()).await {
         Ok(event) => event.map(Ok),
-        Err(_) => Some(Err(DeadlineExceeded)),
+        Err(_) => Some(Err(EventTimeout)),
     }
 }
 
-struct DeadlineExceeded;
+struct EventTimeout;

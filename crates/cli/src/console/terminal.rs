@@ -20,7 +20,7 @@ const RESTORED: u8 = b'.';
 pub(crate) struct RawMode {
     before: Termios,
     raw: bool,
-    guard: Option<Guard>,
+    guard: Option<RestoreProcess>,
 }
 
 impl RawMode {
@@ -49,7 +49,7 @@ impl RawMode {
         }
         let before = tcgetattr(&terminal).context("cannot read the terminal settings")?;
         let raw_mode = RawMode {
-            guard: Some(Guard::start()?),
+            guard: Some(RestoreProcess::start()?),
             before,
             raw,
         };
@@ -82,14 +82,15 @@ pub(crate) fn window_size() -> Option<(u16, u16)> {
     of_stdin.or_else(|| tcgetwinsize(stdout()).ok().and_then(known))
 }
 
-/// A running guard. It restores the terminal when dropped without [`Guard::disarm`].
-struct Guard {
+/// A child process that restores the terminal if this program is killed, and when this is dropped without
+/// [`RestoreProcess::disarm`].
+struct RestoreProcess {
     child: Child,
     /// The guard acts when this pipe closes.
     pipe: Option<ChildStdin>,
 }
 
-impl Guard {
+impl RestoreProcess {
     /// Starts a guard that remembers the current terminal settings.
     fn start() -> anyhow::Result<Self> {
         let terminal = rustix::io::dup(stdin())?;
@@ -102,7 +103,7 @@ impl Guard {
             .context("cannot start the terminal guard")?;
         let pipe = child.stdin.take();
         let ready = child.stdout.take().map(|mut out| out.read(&mut [0]));
-        let guard = Guard { child, pipe };
+        let guard = RestoreProcess { child, pipe };
         anyhow::ensure!(
             matches!(ready, Some(Ok(1))),
             "cannot guard the terminal: the guard ended at once"

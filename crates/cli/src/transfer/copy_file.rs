@@ -57,7 +57,7 @@ async fn try_file_to_file(
     mut moved: impl FnMut(usize),
 ) -> Result<(), FileError> {
     let mut reader = from.0.open(from.1).await?;
-    let mut file = PendingFile::begin(to.0, to.1).await?;
+    let mut file = CopySink::begin(to.0, to.1).await?;
     loop {
         let bytes = reader.next_bytes().await?;
         let count = bytes.len();
@@ -100,7 +100,7 @@ pub(super) async fn stdin_to_file(
     progress: &CopyProgress,
 ) -> anyhow::Result<()> {
     let mut input = tokio::io::stdin();
-    let mut file = PendingFile::begin(to.0, to.1).await?;
+    let mut file = CopySink::begin(to.0, to.1).await?;
     loop {
         let mut chunk = BytesMut::with_capacity(CHUNK_BYTES);
         let read = input.read_buf(&mut chunk).await;
@@ -117,7 +117,7 @@ pub(super) async fn stdin_to_file(
 }
 
 /// An incomplete copy.
-enum PendingFile<'a> {
+enum CopySink<'a> {
     /// Replaces the old file when it is complete.
     Stream(FileWriter),
     /// For a server without write streams: collected, and written in one request.
@@ -130,12 +130,12 @@ enum PendingFile<'a> {
     },
 }
 
-impl<'a> PendingFile<'a> {
+impl<'a> CopySink<'a> {
     async fn begin(files: &'a Files, path: &'a Path) -> Result<Self, FileError> {
         match files.create(path).await {
-            Ok(writer) => Ok(PendingFile::Stream(writer)),
+            Ok(writer) => Ok(CopySink::Stream(writer)),
             Err(error) => match error.executor_error() {
-                Some(Error::Unsupported { .. }) => Ok(PendingFile::Whole {
+                Some(Error::Unsupported { .. }) => Ok(CopySink::Whole {
                     files,
                     path,
                     collected: BytesMut::new(),
@@ -148,8 +148,8 @@ impl<'a> PendingFile<'a> {
 
     async fn put(&mut self, bytes: Bytes) -> Result<(), FileError> {
         match self {
-            PendingFile::Stream(writer) => writer.put(bytes).await,
-            PendingFile::Whole {
+            CopySink::Stream(writer) => writer.put(bytes).await,
+            CopySink::Whole {
                 collected,
                 stream_error,
                 ..
@@ -166,8 +166,8 @@ impl<'a> PendingFile<'a> {
     /// Completes the file.
     async fn finish(self) -> Result<(), FileError> {
         match self {
-            PendingFile::Stream(writer) => writer.commit().await,
-            PendingFile::Whole {
+            CopySink::Stream(writer) => writer.commit().await,
+            CopySink::Whole {
                 files,
                 path,
                 collected,

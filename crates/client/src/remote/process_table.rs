@@ -25,7 +25,7 @@ use tokio::{sync::Notify, time::sleep_until};
 
 use self::{
     acks::Acks,
-    entries::{Entries, Recipient, Unclaimed},
+    entries::{Entries, EventRoute, Unclaimed},
     remote_process::{ReceiveOutcome, is_valid_seq},
 };
 pub(super) use self::{
@@ -197,16 +197,16 @@ impl ProcessTable {
         let acked = self.session.is_acked();
         let recipient = self.entries.lock().route(id, seq, closed, acked, now());
         match recipient {
-            Recipient::Followed(process) => match process.receive(event, incomplete, acked) {
+            EventRoute::Followed(process) => match process.receive(event, incomplete, acked) {
                 Ok(progress) => self.apply(&process, &progress),
                 Err(error) => self.fail_process(&process, error),
             },
             // Acknowledge, so that the process is not held back.
-            Recipient::Orphaned => self.acknowledge(id, seq, output_len(&event), closed),
+            EventRoute::Orphaned => self.acknowledge(id, seq, output_len(&event), closed),
             // The process may be new, and its expiry the next deadline.
-            Recipient::Unclaimed => self.deadline_changed.notify_one(),
-            Recipient::TooMany => self.acknowledge_now(id, seq),
-            Recipient::None => {}
+            EventRoute::Unclaimed => self.deadline_changed.notify_one(),
+            EventRoute::TooMany => self.acknowledge_now(id, seq),
+            EventRoute::None => {}
         }
     }
 

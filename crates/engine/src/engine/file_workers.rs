@@ -127,7 +127,7 @@ impl Engine {
 }
 
 /// Waits for the exit of a file worker, and ends it when its executor is dropped (`unneeded`) or the
-/// engine ends (`ending`).
+/// engine ends (`exit_cause`).
 async fn watch_worker(
     mut child: Child,
     resources: HostResources,

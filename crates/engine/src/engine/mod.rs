@@ -1,8 +1,8 @@
 //! The engine: all sessions and processes of a server.
 
 mod file_workers;
-mod history;
 mod limit_check;
+mod output_eviction;
 mod running_time;
 mod sessions;
 mod shell_snapshots;
@@ -31,9 +31,9 @@ use crate::{
     closed_processes::{ClosedLimits, ClosedOwner, ClosedProcesses},
     freed_bytes::FreedBytes,
     kept_output::OutputBudget,
-    network::NetworkProxies,
+    network::ProxyLimits,
     stdin::Stdin,
-    stops::StopMeter,
+    suspension_meter::SuspensionMeter,
 };
 
 /// Processes and sessions of one server. Clones share one engine.
@@ -61,12 +61,12 @@ struct Shared {
     closed_added: Notify,
     freed: Arc<FreedBytes>,
     output_budget: Arc<OutputBudget>,
-    network_proxies: NetworkProxies,
+    network_proxies: ProxyLimits,
     /// Counts processes that are starting, running or still readable, and
     /// connections.
     activity: ActivityTracker,
     /// Leases and retention do not count the time that the server did not run.
-    stops: Mutex<StopMeter>,
+    stops: Mutex<SuspensionMeter>,
     /// All tasks of the engine.
     tasks: TaskTracker,
     /// Cancelled at shutdown, for tasks that only wait for a timer.
@@ -107,7 +107,7 @@ impl Engine {
                 closed_added: Notify::new(),
                 freed: Arc::default(),
                 output_budget,
-                network_proxies: NetworkProxies::new(),
+                network_proxies: ProxyLimits::new(),
                 activity: ActivityTracker::new(),
                 stops: Mutex::default(),
                 tasks: TaskTracker::new(),

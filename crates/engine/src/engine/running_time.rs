@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Engine;
-use crate::{clock, stops::TICK};
+use crate::{clock, suspension_meter::TICK};
 
 impl Engine {
     /// Measures the time that the server does not run, until the engine shuts down. Without it, all time

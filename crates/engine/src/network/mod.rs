@@ -1,10 +1,10 @@
 //! The network of a process beside that of its sandbox policy.
 //!
 //! - [`request`]: the network that a start asks for; pure
-//! - [`managed`]: the proxy and its listeners, from before the start until the process is closed
+//! - [`process_proxy`]: the proxy and its listeners, from before the start until the process is closed
 
-mod managed;
+mod process_proxy;
 mod request;
 
-pub(crate) use managed::{NetworkHandle, NetworkProxies, ProcessNetwork};
+pub(crate) use process_proxy::{ProcessNetwork, ProxyActivity, ProxyLimits};
 pub use request::{InvalidNetwork, NetworkRequest};

@@ -46,7 +46,7 @@ const LOCAL_FILE_SYSTEMS: [u64; 17] = [
 
 /// Paths that do not exist, and one that does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MissingPaths {
+pub struct MissingPathsRequest {
     /// Increases with each request of a client.
     pub id: u64,
     /// The paths that do not exist; absent for one that this host cannot have.
@@ -79,7 +79,11 @@ impl From<WatchError> for Unwatchable {
 
 impl MissingWatch {
     /// Watches everything that leads to the paths; none if that is not possible.
-    pub(super) fn arm(inotify: &mut Inotify, paths: &MissingPaths, key: WatchKey) -> Option<Self> {
+    pub(super) fn arm(
+        inotify: &mut Inotify,
+        paths: &MissingPathsRequest,
+        key: WatchKey,
+    ) -> Option<Self> {
         let mut watch = MissingWatch {
             id: paths.id,
             key,
@@ -96,7 +100,11 @@ impl MissingWatch {
         }
     }
 
-    fn add_all(&mut self, inotify: &mut Inotify, paths: &MissingPaths) -> Result<(), Unwatchable> {
+    fn add_all(
+        &mut self,
+        inotify: &mut Inotify,
+        paths: &MissingPathsRequest,
+    ) -> Result<(), Unwatchable> {
         let missing: Option<Vec<&PathBuf>> = paths.missing.iter().map(Option::as_ref).collect();
         let missing = missing.filter(|paths| (1..=MAX_PATHS).contains(&paths.len()));
         let missing = missing.ok_or(Unwatchable)?;

@@ -23,5 +23,5 @@ mod watcher;
 
 pub use changes::Changes;
 pub use error::WatchError;
-pub use missing::MissingPaths;
+pub use missing::MissingPathsRequest;
 pub use watcher::{WatchKey, WatchLimits, WatchListener, WatchOptions, Watcher};

@@ -12,7 +12,7 @@ use super::changes::ChangeBudget;
 use super::inotify::Inotify;
 use super::missing::MissingWatch;
 use super::path_watch::PathWatch;
-use super::{MissingPaths, WatchError, WatchKey, WatchLimits, WatchListener, WatchOptions};
+use super::{MissingPathsRequest, WatchError, WatchKey, WatchLimits, WatchListener, WatchOptions};
 
 /// The watches of a watcher. The instance exists only while there is one, because the kernel limits
 /// their number per user.
@@ -86,7 +86,7 @@ impl WatchSet {
     }
 
     /// Replaces the watch of missing paths. Returns whether the new ones are watched.
-    pub(super) fn watch_missing(&mut self, key: WatchKey, paths: &MissingPaths) -> bool {
+    pub(super) fn watch_missing(&mut self, key: WatchKey, paths: &MissingPathsRequest) -> bool {
         self.unwatch_missing();
         let armed = self.open().ok();
         self.missing = armed.and_then(|inotify| MissingWatch::arm(inotify, paths, key));

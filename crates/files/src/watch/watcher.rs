@@ -9,7 +9,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 
 use super::set::WatchSet;
-use super::{Changes, MissingPaths, WatchError};
+use super::{Changes, MissingPathsRequest, WatchError};
 
 /// Receives the events of a watcher, on its thread. Must not block.
 pub trait WatchListener: Send + Sync + 'static {
@@ -89,7 +89,7 @@ enum Command {
         Done<Result<(), WatchError>>,
     ),
     Unwatch(WatchKey),
-    WatchMissing(WatchKey, MissingPaths, Done<bool>),
+    WatchMissing(WatchKey, MissingPathsRequest, Done<bool>),
 }
 
 impl Watcher {
@@ -132,7 +132,11 @@ impl Watcher {
 
     /// Watches missing paths until one of them may exist, instead of earlier ones with a lower id.
     /// Calls `done` with whether they are watched, before that is reported.
-    pub fn watch_missing(&self, paths: MissingPaths, done: impl FnOnce(bool) + Send + 'static) {
+    pub fn watch_missing(
+        &self,
+        paths: MissingPathsRequest,
+        done: impl FnOnce(bool) + Send + 'static,
+    ) {
         let mut state = self.shared.state();
         if state.last_missing.is_some_and(|last| paths.id <= last) {
             drop(state);

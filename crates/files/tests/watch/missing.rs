@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use outpost_files::MissingPaths;
+use outpost_files::MissingPathsRequest;
 
 use crate::support::Fixture;
 
@@ -201,7 +201,7 @@ fn watched_directories_are_limited() {
 fn file_systems_of_the_kernel_are_not_watched() {
     let fixture = Fixture::new();
     let watch = |id, path: &str| {
-        fixture.missing_paths(MissingPaths {
+        fixture.missing_paths(MissingPathsRequest {
             id,
             missing: vec![Some(PathBuf::from(path))],
             present: None,
@@ -229,7 +229,7 @@ fn paths_that_this_host_cannot_have_are_not_watched() {
     .enumerate()
     {
         let id = id as u64;
-        let paths = MissingPaths {
+        let paths = MissingPathsRequest {
             id,
             missing,
             present,

@@ -9,7 +9,8 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use outpost_files::{
-    Changes, MissingPaths, WatchError, WatchKey, WatchLimits, WatchListener, WatchOptions, Watcher,
+    Changes, MissingPathsRequest, WatchError, WatchKey, WatchLimits, WatchListener, WatchOptions,
+    Watcher,
 };
 
 /// The time after which a test fails.
@@ -109,14 +110,14 @@ impl Fixture {
 
     /// Watches missing paths below the directory.
     pub(crate) fn missing(&self, id: u64, missing: &[&str], present: Option<&str>) -> bool {
-        self.missing_paths(MissingPaths {
+        self.missing_paths(MissingPathsRequest {
             id,
             missing: missing.iter().map(|name| Some(self.path(name))).collect(),
             present: present.map(|name| Some(self.path(name))),
         })
     }
 
-    pub(crate) fn missing_paths(&self, paths: MissingPaths) -> bool {
+    pub(crate) fn missing_paths(&self, paths: MissingPathsRequest) -> bool {
         let (sender, done) = mpsc::sync_channel(1);
         self.watcher.watch_missing(paths, move |watching| {
             sender.send(watching).expect("a test that waits");

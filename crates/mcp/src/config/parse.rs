@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use outpost_types::members::object;
+use outpost_types::optional_member::object;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 

@@ -9,22 +9,22 @@ use crate::tree::proc_stat::{self, ProcStat};
 
 /// How the children of a process are found on this host.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum ChildLookup {
+pub(super) enum ChildLookupMethod {
     /// From `/proc/PID/task/TID/children`, which needs `CONFIG_PROC_CHILDREN`.
     ChildrenFile,
     /// By scanning all of `/proc`.
     Scan,
 }
 
-impl ChildLookup {
+impl ChildLookupMethod {
     /// Picks a method. Fails without a usable `/proc`, where no descendant could be found.
     pub(super) fn detect() -> io::Result<Self> {
         let own = rustix::process::getpid();
         if std::fs::read(format!("/proc/self/task/{own}/children")).is_ok() {
-            return Ok(ChildLookup::ChildrenFile);
+            return Ok(ChildLookupMethod::ChildrenFile);
         }
         match proc_stat::read(own) {
-            Some(_) => Ok(ChildLookup::Scan),
+            Some(_) => Ok(ChildLookupMethod::Scan),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
@@ -37,13 +37,13 @@ impl ChildLookup {
     /// Reads all processes if this method needs them.
     fn snapshot(self) -> Vec<ProcStat> {
         match self {
-            ChildLookup::ChildrenFile => Vec::new(),
-            ChildLookup::Scan => proc_stat::read_all(),
+            ChildLookupMethod::ChildrenFile => Vec::new(),
+            ChildLookupMethod::Scan => proc_stat::read_all(),
         }
     }
 
     fn children_in(self, snapshot: &[ProcStat], parent: Pid) -> Vec<Pid> {
-        if self == ChildLookup::ChildrenFile {
+        if self == ChildLookupMethod::ChildrenFile {
             return read_children(parent);
         }
         let parent = parent.as_raw_nonzero().get();
@@ -110,7 +110,7 @@ mod tests {
 
     impl Drop for ShellWithChildren {
         fn drop(&mut self) {
-            for stat in ChildLookup::Scan.descendants(self.pid(), &HashSet::new()) {
+            for stat in ChildLookupMethod::Scan.descendants(self.pid(), &HashSet::new()) {
                 stat.signal(rustix::process::Signal::KILL);
             }
             let _ = self.0.kill();
@@ -122,11 +122,11 @@ mod tests {
     fn both_lookups_find_the_same_descendants() {
         let shell = ShellWithChildren::start();
         let own = rustix::process::getpid();
-        while ChildLookup::Scan.children(shell.pid()).len() < 2 {
+        while ChildLookupMethod::Scan.children(shell.pid()).len() < 2 {
             std::thread::yield_now();
         }
         let mut results = Vec::new();
-        for lookup in [ChildLookup::ChildrenFile, ChildLookup::Scan] {
+        for lookup in [ChildLookupMethod::ChildrenFile, ChildLookupMethod::Scan] {
             assert!(lookup.children(own).contains(&shell.pid()));
             let mut below = lookup.descendants(shell.pid(), &HashSet::new());
             below.sort_by_key(|stat| stat.pid.as_raw_nonzero());

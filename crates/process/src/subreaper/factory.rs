@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use rustix::process::{DumpableBehavior, Pid, Signal};
 
-use super::descendants::ChildLookup;
+use super::descendants::ChildLookupMethod;
 use super::message::{self, Report};
 use super::socket;
 use super::tree_killer::TreeKiller;
@@ -23,7 +23,7 @@ use crate::sys::wait_children::{self, ChildEvent, ChildSignals};
 /// Features that differ between hosts, detected once by the factory.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct HostFeatures {
-    pub(super) lookup: ChildLookup,
+    pub(super) lookup: ChildLookupMethod,
     /// A subreaper has few descriptors, so its children copy the whole table.
     pub(super) clone_mode: CloneMode,
 }
@@ -56,7 +56,7 @@ impl ReaperFactory {
         let _ = rustix::thread::set_name(c"reaper-factory");
         Ok(Self {
             features: HostFeatures {
-                lookup: ChildLookup::detect()?,
+                lookup: ChildLookupMethod::detect()?,
                 clone_mode: CloneMode {
                     legacy_clone: !clone::has_clone3(),
                     close_mode: CloseMode::of_copied_table(),

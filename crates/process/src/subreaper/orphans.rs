@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal};
 
-use super::descendants::ChildLookup;
+use super::descendants::ChildLookupMethod;
 use super::handle::ReaperHandle;
 use super::pool::ReaperPool;
 use crate::sys::wait_children;
@@ -86,8 +86,8 @@ fn is_subreaper(pid: Pid) -> bool {
 
 /// The duties of this process as a child subreaper.
 #[derive(Debug)]
-pub(super) struct Adoption {
-    lookup: ChildLookup,
+pub(super) struct SubreaperRole {
+    lookup: ChildLookupMethod,
     last_check: Mutex<Check>,
 }
 
@@ -98,7 +98,7 @@ struct Check {
     zombies: HashSet<(Pid, u64)>,
 }
 
-impl Adoption {
+impl SubreaperRole {
     /// Makes this process a child subreaper. `None` if it cannot find its children, or is the init process
     /// of a container, which inherits the orphans of others too.
     pub(super) fn begin() -> Option<Self> {
@@ -106,7 +106,7 @@ impl Adoption {
         if own == Pid::INIT {
             return None;
         }
-        let lookup = ChildLookup::detect().ok()?;
+        let lookup = ChildLookupMethod::detect().ok()?;
         rustix::process::set_child_subreaper(Some(own)).ok()?;
         let check = Check {
             at: Instant::now(),
@@ -156,7 +156,7 @@ impl Adoption {
     }
 }
 
-impl Drop for Adoption {
+impl Drop for SubreaperRole {
     fn drop(&mut self) {
         let _ = rustix::process::set_child_subreaper(None);
     }

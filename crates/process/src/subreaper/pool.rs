@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, WaitIdOptions};
 
 use super::handle::{ReaperHandle, ReaperSocket, StartFailure};
 use super::message::StartRequest;
-use super::orphans::{self, Adoption};
+use super::orphans::{self, SubreaperRole};
 use super::socket;
 use crate::exit;
 use crate::program::Program;
@@ -63,7 +63,7 @@ pub(crate) struct ReaperPool {
     /// Sockets of subreapers that are ready for another program.
     idle: Mutex<Vec<Arc<ReaperSocket>>>,
     /// Set if this process inherits the orphans of a killed factory.
-    adoption: Option<Adoption>,
+    adoption: Option<SubreaperRole>,
     /// The subreapers, which are not taken for orphans. Empty without adoption.
     reapers: Mutex<KnownReapers>,
 }
@@ -114,7 +114,7 @@ impl ReaperPool {
             factory: Mutex::new(None),
             abandoned: Mutex::new(Vec::new()),
             idle: Mutex::new(Vec::new()),
-            adoption: adopts_orphans.then(Adoption::begin).flatten(),
+            adoption: adopts_orphans.then(SubreaperRole::begin).flatten(),
             reapers: Mutex::default(),
         });
         let probed = pool.probe();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use super::descendants::ChildLookup;
+use super::descendants::ChildLookupMethod;
 
 /// How often a changing tree is scanned before the processes found so far are signalled.
 pub(super) const MAX_SCANS: usize = 64;
@@ -43,7 +43,12 @@ impl TreeKiller {
     /// Runs one round if it is due: stops all processes until a scan finds no new one, then kills
     /// them. A stopped process cannot fork, and while it lives it occupies its slot in any limit on
     /// the number of processes.
-    pub(super) fn run_if_due(&mut self, lookup: ChildLookup, root: Pid, excluded: &HashSet<Pid>) {
+    pub(super) fn run_if_due(
+        &mut self,
+        lookup: ChildLookupMethod,
+        root: Pid,
+        excluded: &HashSet<Pid>,
+    ) {
         if !self.time_until_due().is_zero() {
             return;
         }

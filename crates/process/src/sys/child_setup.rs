@@ -298,18 +298,18 @@ extern "C" fn enter(setup: *mut c_void) -> c_int {
 
 /// The test that a probe child runs. It exits with zero on success.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ProbeTest {
+pub(crate) enum CloneProbe {
     /// Nothing: the clone itself is the test.
     Exit,
     /// Unsharing the descriptor table.
     Unshare,
 }
 
-impl ProbeTest {
+impl CloneProbe {
     pub(super) fn entry(self) -> Entry {
         match self {
-            ProbeTest::Exit => exit,
-            ProbeTest::Unshare => try_unshare,
+            CloneProbe::Exit => exit,
+            CloneProbe::Unshare => try_unshare,
         }
     }
 }

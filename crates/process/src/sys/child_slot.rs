@@ -103,7 +103,7 @@ mod tests {
     use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
     use super::*;
-    use crate::sys::child_setup::ProbeTest;
+    use crate::sys::child_setup::CloneProbe;
     use crate::sys::clone::{self, CloneOptions};
     use crate::sys::stack::ChildStack;
 
@@ -120,7 +120,7 @@ mod tests {
             cgroup: Some(null.as_fd()),
             ..CloneOptions::default()
         };
-        let entry = ProbeTest::Exit.entry();
+        let entry = CloneProbe::Exit.entry();
         let none = std::ptr::null_mut();
         // SAFETY: the probe is made for this and takes no argument.
         let cloned = unsafe { clone::clone(options, &mut stack, entry, none, &slot) };

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::process::Pid;
 
-use super::child_setup::ProbeTest;
+use super::child_setup::CloneProbe;
 use super::child_slot::ChildSlot;
 use super::stack::ChildStack;
 
@@ -118,7 +118,7 @@ pub(crate) unsafe fn clone(
 pub(crate) fn probe(
     options: CloneOptions<'_>,
     stack: &mut ChildStack,
-    probe: ProbeTest,
+    probe: CloneProbe,
 ) -> io::Result<Cloned> {
     // SAFETY: the probes are made for this and take no argument.
     unsafe {

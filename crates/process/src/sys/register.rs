@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::exit::ExitSource;
+use crate::exit::ExitWaiter;
 
 /// A registered descriptor. Its [`Arc`]s are shared by the two directions of a terminal.
 pub(crate) type Registered = Arc<AsyncFd<Arc<OwnedFd>>>;
@@ -31,8 +31,8 @@ pub(crate) fn descriptor(
 
 /// Registers the source of a child's exit status. Returns it with the error.
 pub(crate) fn exit_source(
-    source: ExitSource,
-) -> Result<AsyncFd<ExitSource>, (ExitSource, io::Error)> {
+    source: ExitWaiter,
+) -> Result<AsyncFd<ExitWaiter>, (ExitWaiter, io::Error)> {
     // SAFETY: an exit source keeps its `OwnedFd` until it is dropped, and the returned value owns it.
     unsafe { AsyncFd::register_with_interest(source, Interest::READABLE) }
         .map_err(|error| error.into_parts())

@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 
 use rustix::process::WaitIdOptions;
 
-use super::child_setup::ProbeTest;
+use super::child_setup::CloneProbe;
 use super::clone::{self, CloneOptions};
 use super::stack::ChildStack;
 use crate::exit;
@@ -40,7 +40,7 @@ impl SignalReset {
         if legacy_clone {
             return Ok(Self::EACH);
         }
-        let Ok(child) = clone::probe(options, &mut ChildStack::new()?, ProbeTest::Exit) else {
+        let Ok(child) = clone::probe(options, &mut ChildStack::new()?, CloneProbe::Exit) else {
             return Ok(Self::EACH);
         };
         exit::wait_pidfd(&child.pidfd, WaitIdOptions::empty());

@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitIdOptions, pidfd_open};
 use super::cgroup_root::CgroupRoot;
 use super::usage::{CpuTime, TreeUsage, field};
 use crate::exit;
-use crate::sys::child_setup::ProbeTest;
+use crate::sys::child_setup::CloneProbe;
 use crate::sys::clone::{self, CloneOptions};
 use crate::sys::stack::ChildStack;
 
@@ -213,7 +213,7 @@ fn probe_in(directory: BorrowedFd<'_>) -> io::Result<()> {
         cgroup: Some(directory),
         ..CloneOptions::default()
     };
-    let child = clone::probe(options, &mut stack, ProbeTest::Exit)?;
+    let child = clone::probe(options, &mut stack, CloneProbe::Exit)?;
     exit::wait_pidfd(&child.pidfd, WaitIdOptions::empty());
     Ok(write(directory, "cgroup.kill", b"1")?)
 }

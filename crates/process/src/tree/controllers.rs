@@ -101,7 +101,7 @@ impl LimitedRoot {
 
     fn try_open(may_move: bool, removed: &Arc<RemovedCgroups>) -> io::Result<Self> {
         let own = own_cgroup().ok_or(io::ErrorKind::NotFound)?;
-        let base = DelegatedCgroup::find(&own)?;
+        let base = ParentCgroup::find(&own)?;
         let mut failures = base.enable_controllers(&own, may_move)?;
         if base.path != own {
             stale_cgroups::end_all(&base.path);
@@ -175,13 +175,13 @@ fn settings(limits: &ResourceLimits) -> Vec<(&'static str, String)> {
 
 /// The cgroup in which the directory is created: the server's own one, or the one above if that was
 /// delegated and the server runs in a leaf of it.
-struct DelegatedCgroup {
+struct ParentCgroup {
     path: PathBuf,
     directory: OwnedFd,
     is_delegated: bool,
 }
 
-impl DelegatedCgroup {
+impl ParentCgroup {
     fn find(own: &Path) -> io::Result<Self> {
         let open = |path: &Path| -> io::Result<Self> {
             let directory = open_directory(path)?;

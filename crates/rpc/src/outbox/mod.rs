@@ -8,4 +8,4 @@ mod deliver;
 mod queue;
 
 pub use deliver::{WriterOptions, deliver};
-pub use queue::{CloseReason, Feed, MessageBlock, More, Outbox, OutgoingMessage, Reservation};
+pub use queue::{CloseReason, Feed, MessageFragment, More, Outbox, OutgoingMessage, Reservation};

@@ -51,7 +51,7 @@ impl CloseReason {
 
 /// Part of a message that is too large to be buffered as a whole.
 #[derive(Debug)]
-pub struct MessageBlock {
+pub struct MessageFragment {
     /// The next bytes of the message.
     pub bytes: Vec<u8>,
     /// Whether the message ends with them.
@@ -65,7 +65,7 @@ pub struct OutgoingMessage {
     pub bytes: Vec<u8>,
     /// The rest of the message. If the sender ends it without a last block, the connection is
     /// closed, because the message cannot be completed.
-    pub rest: Option<mpsc::Receiver<MessageBlock>>,
+    pub rest: Option<mpsc::Receiver<MessageFragment>>,
     /// Admission of the request that this responds to. Released when the response is
     /// queued; queued messages have their own bound.
     pub ticket: Option<Ticket>,

@@ -84,12 +84,12 @@ pub enum GrantRecordError {
 pub(super) struct GrantRecord {
     /// Where it is stored; in memory only without one.
     directory: Option<PathBuf>,
-    known: Mutex<Known>,
+    known: Mutex<CachedRecord>,
 }
 
 /// The content that this process knows, from the file and from its own grants.
 #[derive(Debug, Default)]
-struct Known {
+struct CachedRecord {
     granted: Arc<GrantedRoots>,
     /// The version of the file that has all of it, if one has.
     stored: Option<Version>,

@@ -156,7 +156,7 @@ impl BoundPolicy {
                 None => {}
             },
             SpecialPath::SlashTmp => {
-                self.push("/tmp".into(), entry, Origin::Entry, IfMissing::Warn)
+                self.push("/tmp".into(), entry, Origin::Entry, IfMissing::Warn);
             }
             SpecialPath::Unknown { path, .. } => {
                 let warning = Warning::UnknownSpecial(excerpt(path));

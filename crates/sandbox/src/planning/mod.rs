@@ -23,7 +23,6 @@
 mod binding;
 mod error;
 mod file_system;
-mod granted_roots;
 mod pattern;
 mod pattern_matcher;
 mod planner;
@@ -31,6 +30,7 @@ mod resolve;
 mod scan;
 mod table;
 mod unreachable;
+mod writable_history;
 
 #[cfg(test)]
 mod tests;
@@ -38,5 +38,5 @@ mod tests;
 pub(crate) use binding::EACH_PROJECT_ROOT;
 pub use error::{FailureKind, PlanError};
 pub use file_system::{FileSystemView, HostFileSystem, LinkCreator, PathKind};
-pub use granted_roots::GrantedRoots;
 pub use planner::{OwnPath, PROTECTED, PlanLimits, ProcessDirectories, ServerPaths, plan};
+pub use writable_history::GrantedRoots;

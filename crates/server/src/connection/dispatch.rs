@@ -18,7 +18,8 @@ use super::{
 };
 use crate::auth::required_scope;
 use crate::dialects::{
-    exec, fs::FileService, notifier::NotificationOptions, scoped::Scopes, session,
+    exec, fs::FileService, notifier::NotificationOptions, per_connection::ConnectionSessions,
+    session,
 };
 
 /// Message size from which memory is checked before params are parsed.
@@ -45,7 +46,7 @@ pub(super) struct Dispatch {
     /// The client is one of the app-server: it was initialized with `clientInfo`.
     pub(super) is_app: bool,
     /// Processes that belong to the connection.
-    pub(super) scopes: Scopes,
+    pub(super) connection_sessions: ConnectionSessions,
     /// File handles and file operations of the connection.
     pub(super) files: Arc<FileService>,
 }
@@ -58,7 +59,7 @@ impl Dispatch {
             is_strict: false,
             speaks_v0: false,
             is_app: false,
-            scopes: Scopes::default(),
+            connection_sessions: ConnectionSessions::default(),
             files: FileService::new(&connection),
             connection,
             framing,
@@ -113,7 +114,7 @@ impl Dispatch {
     /// connection.
     pub(super) fn end(&mut self) {
         self.connection.gone.cancel();
-        self.scopes.end();
+        self.connection_sessions.end();
         self.files.end();
         self.connection.watches.end();
         self.connection.policy_requests.end();
@@ -173,7 +174,7 @@ impl Dispatch {
         };
         let request = request.check_members(dialect, self.is_strict)?;
         match method.family() {
-            Family::App => self.serve_scoped(request).await,
+            Family::App => self.serve_per_connection(request).await,
             Family::Filesystem => self.serve_fs(request).await,
             Family::EnvironmentConfig | Family::CapabilityDiscovery => {
                 self.serve_discovery(request)

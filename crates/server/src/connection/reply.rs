@@ -3,7 +3,7 @@
 use outpost_protocol::{ErrorKind, NoMemory, RequestId, RpcError, encode_error, encode_response};
 use outpost_rpc::{
     MemoryCharge, Outbox, OutgoingMessage, Ticket,
-    outbox::{MessageBlock, Reservation},
+    outbox::{MessageFragment, Reservation},
 };
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -109,7 +109,7 @@ impl Reply {
         self,
         message: Vec<u8>,
         reservation: Reservation,
-    ) -> mpsc::Sender<MessageBlock> {
+    ) -> mpsc::Sender<MessageFragment> {
         let (blocks, rest) = mpsc::channel(1);
         self.outbox.send(OutgoingMessage {
             bytes: message,

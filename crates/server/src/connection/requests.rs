@@ -17,7 +17,7 @@ use crate::{
     auth::PRIVATE_SETTINGS,
     dialects::{
         exec, http,
-        scoped::{ProcessIdSpace, Scope, command, spawn, v0},
+        per_connection::{ConnectionSession, ProcessIdSpace, command, spawn, v0},
         session,
     },
 };
@@ -117,7 +117,7 @@ impl Dispatch {
     }
 
     /// Serves `process/spawn` and `command/exec` with their siblings, and `config/read`.
-    pub(super) async fn serve_scoped(&mut self, request: Request<'_>) -> Option<()> {
+    pub(super) async fn serve_per_connection(&mut self, request: Request<'_>) -> Option<()> {
         use ProcessIdSpace::{Command, Spawn, V0};
         let method = request.method;
         let v0 = self.speaks_v0;
@@ -179,7 +179,7 @@ impl Dispatch {
         }
     }
 
-    /// Serves `command/exec`. Commands without a process id have their own scope, so their
+    /// Serves `command/exec`. Commands without a process id have their own session, so their
     /// generated names cannot collide with or be addressed as client ids.
     async fn exec_command(&mut self, request: Request<'_>) -> Option<()> {
         let (params, mut reply) = request.parse::<CommandParams>()?;
@@ -189,11 +189,17 @@ impl Dispatch {
         }
         let (space, name) = match &params.process_id {
             Some(id) => (ProcessIdSpace::Command, id.clone()),
-            None => (ProcessIdSpace::Unnamed, self.scopes.generate_name()),
+            None => (
+                ProcessIdSpace::Unnamed,
+                self.connection_sessions.generate_name(),
+            ),
         };
-        let (scope, reply) = reply.accept(self.scopes.get_or_open(space, &self.connection))?;
-        let job = command::exec(Arc::clone(&scope), name.clone(), params, reply);
-        scope.lanes.run(name, Box::pin(job)).await;
+        let (session, reply) = reply.accept(
+            self.connection_sessions
+                .get_or_open(space, &self.connection),
+        )?;
+        let job = command::exec(Arc::clone(&session), name.clone(), params, reply);
+        session.lanes.run(name, Box::pin(job)).await;
         Some(())
     }
 
@@ -203,14 +209,14 @@ impl Dispatch {
         space: ProcessIdSpace,
         request: Request<'_>,
         name: fn(&P) -> String,
-        job: fn(Arc<Scope>, P) -> J,
+        job: fn(Arc<ConnectionSession>, P) -> J,
     ) -> Option<()>
     where
         P: DeserializeOwned,
         R: Serialize + 'static,
         J: Future<Output = Result<R, RpcError>> + Send + 'static,
     {
-        let job = |scope, params, reply: Reply| reply.send_outcome(job(scope, params));
+        let job = |session, params, reply: Reply| reply.send_outcome(job(session, params));
         self.run(space, request, name, job).await
     }
 
@@ -220,16 +226,16 @@ impl Dispatch {
         space: ProcessIdSpace,
         request: Request<'_>,
         name: fn(&P) -> String,
-        job: fn(Arc<Scope>, P, Option<MemoryCharge>) -> J,
+        job: fn(Arc<ConnectionSession>, P, Option<MemoryCharge>) -> J,
     ) -> Option<()>
     where
         P: DeserializeOwned,
         R: Serialize + 'static,
         J: Future<Output = Result<R, RpcError>> + Send + 'static,
     {
-        let job = |scope, params, mut reply: Reply| {
+        let job = |session, params, mut reply: Reply| {
             let memory = reply.take_memory();
-            reply.send_outcome(job(scope, params, memory))
+            reply.send_outcome(job(session, params, memory))
         };
         self.run(space, request, name, job).await
     }
@@ -241,7 +247,7 @@ impl Dispatch {
         space: ProcessIdSpace,
         request: Request<'_>,
         name: fn(&P) -> String,
-        job: impl FnOnce(Arc<Scope>, P, Reply) -> J,
+        job: impl FnOnce(Arc<ConnectionSession>, P, Reply) -> J,
     ) -> Option<()> {
         let method = request.method;
         let allowed = match space {
@@ -250,16 +256,19 @@ impl Dispatch {
         };
         let ((), reply) = request.reply.accept(allowed)?;
         let (params, reply) = Request { reply, ..request }.parse::<P>()?;
-        let (scope, reply) = reply.accept(self.scopes.get_or_open(space, &self.connection))?;
+        let (session, reply) = reply.accept(
+            self.connection_sessions
+                .get_or_open(space, &self.connection),
+        )?;
         let key = name(&params);
         if method.lane() == Lane::Control {
-            let waits = scope.session.is_starting(&key);
+            let waits = session.inner.is_starting(&key);
             let reply = self.admit_control(waits, reply)?;
-            let job = job(Arc::clone(&scope), params, reply);
-            scope.lanes.run_control(key, waits, Box::pin(job)).await;
+            let job = job(Arc::clone(&session), params, reply);
+            session.lanes.run_control(key, waits, Box::pin(job)).await;
         } else {
-            let job = job(Arc::clone(&scope), params, reply);
-            scope.lanes.run(key, Box::pin(job)).await;
+            let job = job(Arc::clone(&session), params, reply);
+            session.lanes.run(key, Box::pin(job)).await;
         }
         Some(())
     }

@@ -6,5 +6,5 @@ pub(crate) mod feed;
 pub(crate) mod fs;
 pub(crate) mod http;
 pub(crate) mod notifier;
-pub(crate) mod scoped;
+pub(crate) mod per_connection;
 pub(crate) mod session;

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::PathUri;
-use crate::members::object;
+use crate::optional_member::object;
 use crate::path_uri::as_uri;
 
 /// Sets the access to a path and everything below it.

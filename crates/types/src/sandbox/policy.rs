@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Access, Entry, SpecialPath};
 use crate::PathUri;
-use crate::members::{object, or_default};
+use crate::optional_member::{object, or_default};
 
 /// `sandbox` of `process/start`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -15,7 +15,7 @@ use outpost_mcp::{
 };
 use tokio::sync::mpsc;
 
-use super::servers::{ConfiguredServers, ServersOptions};
+use super::servers::{ConfiguredServers, McpConfigArgs};
 use crate::{
     exit,
     render::{
@@ -40,7 +40,7 @@ const MAX_MESSAGE_CHARS: usize = 60;
   jq -n '{a: 2, b: 3}' | outpost mcp call everything get-sum -")]
 pub(crate) struct Call {
     #[command(flatten)]
-    pub(crate) servers: ServersOptions,
+    pub(crate) servers: McpConfigArgs,
 
     /// Print the whole result as JSON
     #[arg(long)]

@@ -8,7 +8,7 @@ use outpost_mcp::{
 };
 use serde_json::{Value, json};
 
-use super::servers::{ConfiguredServers, ServersOptions};
+use super::servers::{ConfiguredServers, McpConfigArgs};
 use crate::render::{
     command_line, errors, out,
     screen::{Cell, Screen, Style},
@@ -23,7 +23,7 @@ use crate::render::{
   outpost mcp list --json | jq '.[].tools[].name'")]
 pub(crate) struct List {
     #[command(flatten)]
-    pub(crate) servers: ServersOptions,
+    pub(crate) servers: McpConfigArgs,
 
     /// Print JSON with all details of each tool and resource
     #[arg(long)]

@@ -24,7 +24,7 @@ const VERBOSE: &str = "outpost=debug,outpost_mcp=debug";
 
 /// The configuration and the executor of MCP servers.
 #[derive(clap::Args, Debug)]
-pub(crate) struct ServersOptions {
+pub(crate) struct McpConfigArgs {
     #[command(flatten)]
     pub(crate) on: OnOrLaunch,
 
@@ -47,7 +47,7 @@ pub(super) struct ConfiguredServers {
 
 impl ConfiguredServers {
     /// Reads the configuration.
-    pub(super) fn load(args: &ServersOptions) -> anyhow::Result<Self> {
+    pub(super) fn load(args: &McpConfigArgs) -> anyhow::Result<Self> {
         let verbose = args.verbose.then_some(VERBOSE);
         let log = verbose.map(|level| logging::start(level, LogFormat::Text, false));
         let config = config::load_config(args.config.clone())?;

@@ -95,8 +95,8 @@ fn writable_own_files(plan: &Plan) -> impl Iterator<Item = &Path> {
 }
 
 /// The enforcement layers, from the outside in.
-fn layers(plan: &Plan, support: &HostSupport, level: Level) -> Vec<Layer> {
-    let layer = |name, what: &str| Layer {
+fn layers(plan: &Plan, support: &HostSupport, level: Level) -> Vec<EnforcementLayer> {
+    let layer = |name, what: &str| EnforcementLayer {
         name,
         what: what.to_owned(),
     };
@@ -148,14 +148,14 @@ struct Explanation<'a> {
     /// None for full access.
     plan: Option<&'a Plan>,
     level: Level,
-    layers: Vec<Layer>,
+    layers: Vec<EnforcementLayer>,
     /// Why it can't be enforced here, if it can't.
     unenforceable: Option<String>,
 }
 
 /// One enforcement layer.
 #[derive(Debug, Serialize)]
-struct Layer {
+struct EnforcementLayer {
     name: &'static str,
     /// Its effect, or the reason why it is missing.
     what: String,
@@ -369,7 +369,7 @@ mod tests {
             request: &request(),
             plan: Some(&plan),
             level: Level::Namespaces,
-            layers: vec![Layer {
+            layers: vec![EnforcementLayer {
                 name: "namespaces",
                 what: "user and mount".to_owned(),
             }],

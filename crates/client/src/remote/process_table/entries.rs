@@ -37,7 +37,7 @@ pub(super) struct Unclaimed {
 
 /// The recipient of an event.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Recipient<P> {
+pub(super) enum EventRoute<P> {
     Followed(P),
     /// The event is acknowledged and discarded.
     Orphaned,
@@ -147,25 +147,25 @@ impl<P> Entries<P> {
         closed: bool,
         acked: bool,
         now: Instant,
-    ) -> Recipient<P>
+    ) -> EventRoute<P>
     where
         P: Clone,
     {
         match self.entries.get_mut(id) {
-            Some(Entry::Followed(process)) => Recipient::Followed(process.clone()),
+            Some(Entry::Followed(process)) => EventRoute::Followed(process.clone()),
             Some(Entry::Orphaned) => {
                 if closed {
                     self.close_orphan(id);
                 }
-                Recipient::Orphaned
+                EventRoute::Orphaned
             }
-            _ if !acked => Recipient::None,
+            _ if !acked => EventRoute::None,
             Some(Entry::Unclaimed(unclaimed)) => {
                 unclaimed.last = unclaimed.last.max(seq);
                 unclaimed.closed |= closed;
-                Recipient::Unclaimed
+                EventRoute::Unclaimed
             }
-            _ if self.unclaimed >= MAX_UNCLAIMED => Recipient::TooMany,
+            _ if self.unclaimed >= MAX_UNCLAIMED => EventRoute::TooMany,
             _ => {
                 let unclaimed = Unclaimed {
                     last: seq,
@@ -174,7 +174,7 @@ impl<P> Entries<P> {
                 };
                 self.set(id, Entry::Unclaimed(unclaimed));
                 self.unclaimed += 1;
-                Recipient::Unclaimed
+                EventRoute::Unclaimed
             }
         }
     }
@@ -261,7 +261,7 @@ mod tests {
         entries.insert("p", ());
         assert_eq!(
             entries.route("p", Seq(1), false, true, now),
-            Recipient::Followed(())
+            EventRoute::Followed(())
         );
         assert!(entries.get("p").is_some());
         assert_eq!(entries.next_expiry(), None);
@@ -326,7 +326,7 @@ mod tests {
         let later = start + Duration::from_secs(4);
         assert_eq!(
             entries.route("p", Seq(5), true, true, later),
-            Recipient::Unclaimed
+            EventRoute::Unclaimed
         );
         assert_eq!(entries.next_expiry(), Some(start + TIMEOUT));
         assert_eq!(entries.expire(later), []);
@@ -366,15 +366,15 @@ mod tests {
         let mut entries = entries();
         for number in 0..MAX_UNCLAIMED {
             let recipient = entries.route(&number.to_string(), Seq(1), false, true, now);
-            assert_eq!(recipient, Recipient::Unclaimed);
+            assert_eq!(recipient, EventRoute::Unclaimed);
         }
         assert_eq!(
             entries.route("more", Seq(1), false, true, now),
-            Recipient::TooMany
+            EventRoute::TooMany
         );
         assert_eq!(
             entries.route("0", Seq(2), false, true, now),
-            Recipient::Unclaimed
+            EventRoute::Unclaimed
         );
     }
 }

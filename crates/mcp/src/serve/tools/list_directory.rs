@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     in_range,
-    links::{self, EntryKind, LinkTarget},
+    special_entries::{self, EntryKind, LinkTarget},
 };
 use crate::serve::{CallContext, Tool, ToolError, text};
 
@@ -204,7 +204,7 @@ impl DirectoryScan<'_> {
         listed: &HashSet<PathBuf>,
     ) -> Result<(), FileError> {
         let reading = stream::iter(directories).map(|directory| async move {
-            links::unlisted_entries(self.files, &directory, listed).await
+            special_entries::unlisted_entries(self.files, &directory, listed).await
         });
         let mut found = reading.buffered(self.concurrency);
         while let Some(unlisted) = found.next().await {
@@ -258,7 +258,7 @@ impl DirectoryScan<'_> {
     async fn inspect(&self, entry: &mut Entry, sizes: bool) -> Result<bool, FileError> {
         let path = self.root.join(&entry.name);
         if let Some(target) = entry.unlisted {
-            match links::inspect(self.files, &path, target).await? {
+            match special_entries::inspect(self.files, &path, target).await? {
                 Some((kind, target)) => (entry.kind, entry.leads_to) = (kind, target),
                 None => return Ok(false),
             }

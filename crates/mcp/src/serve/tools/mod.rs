@@ -3,12 +3,11 @@
 //! - `run_command`, `start_process`: start commands; `process_io`: their output and input;
 //!   `process_control`: signals, size, end and list
 //! - `read_file`, `write_file`, `edit_file`, `list_directory`, `search_files`
-//! - `search`: the search itself; `links`: links and special files, which a walk leaves out;
+//! - `search`: the search itself; `special_entries`: links and special files, which a walk leaves out;
 //!   `encoding`: bytes in arguments and results
 
 mod edit_file;
 mod encoding;
-mod links;
 mod list_directory;
 mod process_control;
 mod process_io;
@@ -16,6 +15,7 @@ mod read_file;
 mod run_command;
 mod search;
 mod search_files;
+mod special_entries;
 mod start_process;
 mod write_file;
 

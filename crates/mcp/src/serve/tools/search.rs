@@ -12,8 +12,8 @@ use regex::bytes::Regex;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    links::{EntryKind, unlisted_links},
     search_files::{FoundFile, SearchResult},
+    special_entries::{EntryKind, unlisted_links},
 };
 use crate::serve::{
     ToolError, ToolLimits,

@@ -15,11 +15,11 @@
 //! and the duplicate stays the same socket. The caller's path only selects one of the sandbox's own
 //! sockets.
 //!
-//! - [`target`]: access to the process that made a call
+//! - [`notifying_process`]: access to the process that made a call
 //! - [`bound_sockets`]: the recorded files
 
 mod bound_sockets;
-mod target;
+mod notifying_process;
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -34,8 +34,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinHandle;
 
 use self::bound_sockets::BoundSockets;
-pub(super) use self::target::is_accessible;
-use self::target::{Target, UnixAddress};
+pub(super) use self::notifying_process::is_accessible;
+use self::notifying_process::{Target, UnixAddress};
 use super::seccomp::{Listener, Notification, Pending, Reply};
 use super::sys;
 

@@ -4,19 +4,19 @@
 //!
 //! - `config`: `environmentConfig/read`; `toml_selection`: the selected keys of a file
 //! - `roots`: `capabilityRoots/discoverV1`
-//! - `host`: `capabilities/discoverV2`; `front_matter`: the head of a `SKILL.md`
+//! - `user_plugins`: `capabilities/discoverV2`; `front_matter`: the head of a `SKILL.md`
 //! - `search`: finds and reads the files of a directory
 
 mod config;
 mod front_matter;
-mod host;
 mod roots;
 mod search;
 mod toml_selection;
+mod user_plugins;
 
 pub(crate) use config::read_config;
-pub(crate) use host::discover_host;
 pub(crate) use roots::discover_roots;
+pub(crate) use user_plugins::discover_host;
 
 use std::path::PathBuf;
 

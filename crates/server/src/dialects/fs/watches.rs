@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outpost_files::{MissingPaths, WatchError, WatchOptions, Watcher};
+use outpost_files::{MissingPathsRequest, WatchError, WatchOptions, Watcher};
 use outpost_protocol::{
     AppWatchParams, AppWatchResult, Empty, FsUnwatchParams, FsWatchMissingParams,
     FsWatchMissingResult, FsWatchParams, FsWatchResult, PathUri, RpcError,
@@ -189,7 +189,7 @@ pub(crate) fn watch_missing(
     params: FsWatchMissingParams,
     reply: Reply,
 ) {
-    let paths = MissingPaths {
+    let paths = MissingPathsRequest {
         id: params.watch_id,
         missing: params
             .missing
@@ -212,7 +212,7 @@ pub(crate) fn watch_missing(
     });
 }
 
-fn watch_permitted_missing(connection: &Connection, paths: MissingPaths, reply: Reply) {
+fn watch_permitted_missing(connection: &Connection, paths: MissingPathsRequest, reply: Reply) {
     let respond = |watching| reply.send(Ok(FsWatchMissingResult { watching }));
     match connection.watches.watcher(connection) {
         Ok(watcher) => watcher.watch_missing(paths, respond),

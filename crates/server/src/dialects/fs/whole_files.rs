@@ -7,7 +7,7 @@ use outpost_files::{FilesError, OpenFile};
 use outpost_protocol::{
     Empty, FsReadFileParams, FsWriteFileParams, ReadFileAnswer, RequestId, RpcError, base64,
 };
-use outpost_rpc::outbox::{MessageBlock, Reservation};
+use outpost_rpc::outbox::{MessageFragment, Reservation};
 use tokio::sync::SemaphorePermit;
 
 use super::{FileAccess, FileService};
@@ -73,7 +73,7 @@ pub(crate) async fn read_file(service: Arc<FileService>, params: FsReadFileParam
             false => answer.take_block(),
         };
         // Fails if the connection has ended.
-        if blocks.send(MessageBlock { bytes, last }).await.is_err() || last {
+        if blocks.send(MessageFragment { bytes, last }).await.is_err() || last {
             return;
         }
     }

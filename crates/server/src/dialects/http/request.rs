@@ -198,7 +198,7 @@ fn admit(
 }
 
 /// A complete response with its reservation in the outbox.
-struct Collected<'a> {
+struct CollectedResponse<'a> {
     result: HttpRequestResult<Bytes>,
     bytes: usize,
     reservation: Reservation,
@@ -212,7 +212,7 @@ struct Collected<'a> {
 async fn collect(
     connection: &Connection,
     mut response: Response,
-) -> Result<Collected<'_>, RpcError> {
+) -> Result<CollectedResponse<'_>, RpcError> {
     let settings = &connection.server.settings;
     let (most, few) = (settings.http_body_bytes, settings.http_small_body_bytes);
     let announced = response.body.announced_len();
@@ -242,7 +242,7 @@ async fn collect(
         .sum();
     let bytes = base64::encoded_len(body.len()) + headers + RESPONSE_BYTES;
     let reservation = connection.reserve(bytes).await?;
-    Ok(Collected {
+    Ok(CollectedResponse {
         result: result_of(response.status, response.headers, body),
         bytes,
         reservation,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::PathUri;
-use crate::members::{negative_as_zero, or_default};
+use crate::optional_member::{negative_as_zero, or_default};
 use crate::path_uri::as_uri;
 
 /// Metadata of the file that a path leads to, following symbolic links.

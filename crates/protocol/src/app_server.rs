@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use outpost_types::members::{object, optional_object, or_default};
+use outpost_types::optional_member::{object, optional_object, or_default};
 use outpost_types::{EndedBy, ResourceLimits, ResourceUsage, sandbox::Network};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,7 @@ use outpost_protocol::{
 use outpost_rpc::MemoryCharge;
 
 use super::{
-    Scope,
+    ConnectionSession,
     dialect::{MAX_SCOPED_NAME_BYTES, SPAWN},
     process_reporter::{ExitMessage, Output},
 };
@@ -18,16 +18,19 @@ use crate::{connection::Reply, convert};
 
 /// Starts a process, responds, and then starts to push its output, so that the response
 /// always comes first.
-pub(crate) async fn spawn(scope: Arc<Scope>, params: SpawnParams, reply: Reply) {
-    let started = try_spawn(&scope, params).await;
+pub(crate) async fn spawn(session: Arc<ConnectionSession>, params: SpawnParams, reply: Reply) {
+    let started = try_spawn(&session, params).await;
     if let Some(((process, output), reply)) = reply.accept(started) {
         reply.send(Ok(Empty {}));
-        scope.report(&process, output, ExitMessage::Spawn);
+        session.report(&process, output, ExitMessage::Spawn);
     }
 }
 
-async fn try_spawn(scope: &Scope, params: SpawnParams) -> Result<(Process, Output), RpcError> {
-    let server = &scope.connection.server;
+async fn try_spawn(
+    session: &ConnectionSession,
+    params: SpawnParams,
+) -> Result<(Process, Output), RpcError> {
+    let server = &session.connection.server;
     if params.command.is_empty() {
         return Err(RpcError::invalid_request("command must not be empty"));
     }
@@ -56,34 +59,37 @@ async fn try_spawn(scope: &Scope, params: SpawnParams) -> Result<(Process, Outpu
         cwd: params.cwd.into_path(),
         env: server.host.environment.for_child(Some(&all), params.env),
         limits: params.limits.unwrap_or_default(),
-        ..scope.start_defaults()
+        ..session.start_defaults()
     };
-    let started = scope.start(start).await;
+    let started = session.start(start).await;
     let process = started.map_err(|error| SPAWN.start_error(&error))?;
     Ok((process, output))
 }
 
 /// Writes to stdin. The bytes keep `memory`.
 pub(crate) async fn write_stdin(
-    scope: Arc<Scope>,
+    session: Arc<ConnectionSession>,
     params: WriteStdinParams,
     memory: Option<MemoryCharge>,
 ) -> Result<Empty, RpcError> {
     let (name, delta) = (&params.process_handle, params.delta_base64);
     let close = params.close_stdin;
-    scope.write(&SPAWN, name, delta, close, memory).await
+    session.write(&SPAWN, name, delta, close, memory).await
 }
 
 /// Resizes the terminal.
 pub(crate) async fn resize_pty(
-    scope: Arc<Scope>,
+    session: Arc<ConnectionSession>,
     params: ResizePtyParams,
 ) -> Result<Empty, RpcError> {
     let name = &params.process_handle;
-    scope.resize(&SPAWN, name, params.size).await
+    session.resize(&SPAWN, name, params.size).await
 }
 
 /// Kills a process.
-pub(crate) async fn kill(scope: Arc<Scope>, params: KillParams) -> Result<Empty, RpcError> {
-    scope.kill(&SPAWN, &params.process_handle).await
+pub(crate) async fn kill(
+    session: Arc<ConnectionSession>,
+    params: KillParams,
+) -> Result<Empty, RpcError> {
+    session.kill(&SPAWN, &params.process_handle).await
 }

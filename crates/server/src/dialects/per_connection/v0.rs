@@ -11,7 +11,7 @@ use outpost_protocol::{
 use outpost_rpc::{MemoryCharge, charged_bytes};
 
 use super::{
-    Scope,
+    ConnectionSession,
     dialect::MAX_SCOPED_NAME_BYTES,
     process_reporter::{ExitMessage, Output},
 };
@@ -19,8 +19,8 @@ use crate::{connection::Reply, convert};
 
 /// Starts a process, responds, and then starts to push its output, so that the response
 /// always comes first.
-pub(crate) async fn exec(scope: Arc<Scope>, params: V0ExecParams, reply: Reply) {
-    let started = try_exec(&scope, params).await;
+pub(crate) async fn exec(session: Arc<ConnectionSession>, params: V0ExecParams, reply: Reply) {
+    let started = try_exec(&session, params).await;
     if let Some((process, reply)) = reply.accept(started) {
         reply.send(Ok(V0ExecResult {
             process_id: process.id().to_owned(),
@@ -34,11 +34,11 @@ pub(crate) async fn exec(scope: Arc<Scope>, params: V0ExecParams, reply: Reply) 
             streamed: true,
             cap: None,
         };
-        scope.report(&process, output, ExitMessage::V0);
+        session.report(&process, output, ExitMessage::V0);
     }
 }
 
-async fn try_exec(scope: &Scope, params: V0ExecParams) -> Result<Process, RpcError> {
+async fn try_exec(session: &ConnectionSession, params: V0ExecParams) -> Result<Process, RpcError> {
     if params.argv.is_empty() {
         return Err(RpcError::invalid_params("argv must not be empty"));
     }
@@ -53,7 +53,7 @@ async fn try_exec(scope: &Scope, params: V0ExecParams) -> Result<Process, RpcErr
         argv: params.argv,
         arg0: params.arg0,
         cwd: params.cwd.into_path(),
-        env: (scope.connection.server.host.environment).for_child(None, env),
+        env: (session.connection.server.host.environment).for_child(None, env),
         stdio: if params.tty {
             // The v0 dialect has no sizes.
             Stdio::Pty {
@@ -62,21 +62,21 @@ async fn try_exec(scope: &Scope, params: V0ExecParams) -> Result<Process, RpcErr
         } else {
             Stdio::Pipes { stdin: false }
         },
-        ..scope.start_defaults()
+        ..session.start_defaults()
     };
-    let started = scope.start(start).await;
+    let started = session.start(start).await;
     started.map_err(|error| convert::start_error(&error))
 }
 
 /// Queues bytes for stdin, which keep `memory`. Waits while the queue is full.
 pub(crate) async fn write(
-    scope: Arc<Scope>,
+    session: Arc<ConnectionSession>,
     params: V0WriteParams,
     memory: Option<MemoryCharge>,
 ) -> Result<V0WriteResult, RpcError> {
     let id = &params.process_id;
     let bytes = charged_bytes(params.chunk.0, memory);
-    let (kind, message) = match scope.session.write(id, bytes, None, false).await {
+    let (kind, message) = match session.inner.write(id, bytes, None, false).await {
         WriteStatus::Accepted => return Ok(V0WriteResult { accepted: true }),
         WriteStatus::StdinClosed => (
             ErrorKind::StdinClosed,
@@ -92,10 +92,10 @@ pub(crate) async fn write(
 
 /// Kills a process with its tree. Waits for a start in flight.
 pub(crate) async fn terminate(
-    scope: Arc<Scope>,
+    session: Arc<ConnectionSession>,
     params: V0TerminateParams,
 ) -> Result<V0TerminateResult, RpcError> {
-    let session = &scope.session;
+    let session = &session.inner;
     session.wait_started(&params.process_id).await;
     let found = session.terminate(&params.process_id, Some(Duration::ZERO), false);
     Ok(V0TerminateResult {

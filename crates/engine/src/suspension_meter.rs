@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The interval of [`StopMeter::tick`].
+/// The interval of [`SuspensionMeter::tick`].
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 /// A gap between ticks from which the program counts as stopped. Shorter ones are delays of a busy machine.
 const MAX_GAP: Duration = Duration::from_secs(2);
@@ -11,14 +11,14 @@ const MAX_GAP: Duration = Duration::from_secs(2);
 /// Measures the time that the program did not run, from the gaps between ticks. Without ticks it counts as
 /// running.
 #[derive(Debug, Default)]
-pub(crate) struct StopMeter {
+pub(crate) struct SuspensionMeter {
     last_tick: Option<Instant>,
     stopped: Duration,
     /// When the last stop was noticed.
     noticed: Option<Instant>,
 }
 
-impl StopMeter {
+impl SuspensionMeter {
     /// Shows that the program runs. To be called every [`TICK`].
     pub(crate) fn tick(&mut self, now: Instant) {
         self.notice(now);
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn time_between_late_ticks_does_not_count() {
         let start = Instant::now();
-        let mut meter = StopMeter::default();
+        let mut meter = SuspensionMeter::default();
         for seconds in [0, 1, 2] {
             let now = start + seconds * SECOND;
             meter.tick(now);
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn delays_count_as_running() {
         let start = Instant::now();
-        let mut meter = StopMeter::default();
+        let mut meter = SuspensionMeter::default();
         meter.tick(start);
         let late = start + MAX_GAP;
         meter.tick(late);
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn without_ticks_all_time_counts() {
-        let mut meter = StopMeter::default();
+        let mut meter = SuspensionMeter::default();
         let now = Instant::now();
         assert_eq!(meter.running_time(now), now);
         let later = now + 1000 * SECOND;

@@ -16,27 +16,32 @@ use outpost_protocol::{
 use outpost_rpc::MemoryCharge;
 
 use super::{
-    Scope,
+    ConnectionSession,
     dialect::{COMMAND, MAX_SCOPED_NAME_BYTES},
     process_reporter::{ExitMessage, Output},
 };
 use crate::{connection::Reply, convert};
 
 /// Starts a command. The response follows its exit and its streamed output. `name` is its
-/// id within the scope.
-pub(crate) async fn exec(scope: Arc<Scope>, name: String, params: CommandParams, reply: Reply) {
-    let started = try_exec(&scope, name, params).await;
+/// id within the session.
+pub(crate) async fn exec(
+    session: Arc<ConnectionSession>,
+    name: String,
+    params: CommandParams,
+    reply: Reply,
+) {
+    let started = try_exec(&session, name, params).await;
     if let Some(((process, output), reply)) = reply.accept(started) {
-        scope.report(&process, output, ExitMessage::Command(reply));
+        session.report(&process, output, ExitMessage::Command(reply));
     }
 }
 
 async fn try_exec(
-    scope: &Scope,
+    session: &ConnectionSession,
     name: String,
     params: CommandParams,
 ) -> Result<(Process, Output), RpcError> {
-    let server = &scope.connection.server;
+    let server = &session.connection.server;
     let settings = &server.settings;
     check(&params)?;
     let stdio = COMMAND.stdio(params.tty, params.stream_stdin, params.size)?;
@@ -51,7 +56,7 @@ async fn try_exec(
     let cwd = params.cwd.as_ref();
     let cwd = cwd.map_or_else(|| server_cwd.to_owned(), |cwd| server_cwd.join(cwd));
     let profiles = &settings.profiles;
-    let connection = &scope.connection;
+    let connection = &session.connection;
     let (sandbox, source) = match (&params.sandbox_policy, &params.permission_profile) {
         (Some(policy), _) => (policy_of(policy, &cwd), "sandbox policy"),
         // The sandbox of the principal takes the place of the default profile.
@@ -76,9 +81,9 @@ async fn try_exec(
         stdio,
         timeout,
         limits: params.limits.unwrap_or_default(),
-        ..scope.start_defaults()
+        ..session.start_defaults()
     };
-    let process = scope.start(start).await.map_err(|error| match &error {
+    let process = session.start(start).await.map_err(|error| match &error {
         StartError::Sandbox(sandbox) if error.kind() == ErrorKind::Sandbox => {
             invalid_sandbox(source, sandbox)
         }
@@ -149,29 +154,29 @@ fn policy_of(policy: &SandboxPolicy, cwd: &Path) -> Option<Policy> {
 
 /// Writes to stdin. The bytes keep `memory`.
 pub(crate) async fn write(
-    scope: Arc<Scope>,
+    session: Arc<ConnectionSession>,
     params: CommandWriteParams,
     memory: Option<MemoryCharge>,
 ) -> Result<Empty, RpcError> {
     let (name, delta) = (&params.process_id, params.delta_base64);
     let close = params.close_stdin;
-    scope.write(&COMMAND, name, delta, close, memory).await
+    session.write(&COMMAND, name, delta, close, memory).await
 }
 
 /// Resizes the terminal.
 pub(crate) async fn resize(
-    scope: Arc<Scope>,
+    session: Arc<ConnectionSession>,
     params: CommandResizeParams,
 ) -> Result<Empty, RpcError> {
-    scope
+    session
         .resize(&COMMAND, &params.process_id, params.size)
         .await
 }
 
 /// Kills a command.
 pub(crate) async fn terminate(
-    scope: Arc<Scope>,
+    session: Arc<ConnectionSession>,
     params: CommandTerminateParams,
 ) -> Result<Empty, RpcError> {
-    scope.kill(&COMMAND, &params.process_id).await
+    session.kill(&COMMAND, &params.process_id).await
 }

@@ -27,11 +27,11 @@ const MAX_EVENTS: usize = 256;
 const DESCRIPTORS: usize = 2;
 
 /// State that the proxies of an engine share.
-pub(crate) struct NetworkProxies {
+pub(crate) struct ProxyLimits {
     limits: Limits,
 }
 
-impl NetworkProxies {
+impl ProxyLimits {
     /// Limits all proxies to a quarter of this program's descriptors, and each to a quarter of that.
     pub(crate) fn new() -> Self {
         let nofile = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
@@ -135,7 +135,7 @@ impl PreparedNetwork {
         );
         let proxy = proxy.map_err(StartError::NetworkProxy)?;
         Ok(ProcessNetwork {
-            handle: NetworkHandle {
+            handle: ProxyActivity {
                 activity: Arc::clone(proxy.activity()),
                 terminated,
             },
@@ -147,7 +147,7 @@ impl PreparedNetwork {
 
 /// The running proxy of a process.
 pub(crate) struct ProcessNetwork {
-    pub(crate) handle: NetworkHandle,
+    pub(crate) handle: ProxyActivity,
     /// Ends when the proxy is dropped.
     pub(crate) events: mpsc::Receiver<NetworkDecision>,
     pub(crate) proxy: Proxy,
@@ -155,7 +155,7 @@ pub(crate) struct ProcessNetwork {
 
 /// The part of a proxy that the handle of its process has.
 #[derive(Clone, Debug)]
-pub(crate) struct NetworkHandle {
+pub(crate) struct ProxyActivity {
     pub(crate) activity: Arc<Activity>,
     /// Cancelled when the termination of the process was requested: pending questions to the client are
     /// refused.

@@ -8,7 +8,7 @@ use outpost_protocol::{
 use outpost_rpc::MemoryCharge;
 
 use super::{
-    Scope,
+    ConnectionSession,
     stream_cap::{AllowedPrefix, StreamCap},
 };
 use crate::{
@@ -59,14 +59,14 @@ pub(super) struct ProcessReporter {
 
 impl ProcessReporter {
     pub(super) fn new(
-        scope: &Scope,
+        session: &ConnectionSession,
         process: &Process,
         output: Output,
         exit_message: ExitMessage,
     ) -> Self {
         ProcessReporter {
             process: process.clone(),
-            session: scope.session.clone(),
+            session: session.inner.clone(),
             frame: match exit_message {
                 ExitMessage::Spawn => OutputDeltaEncoder::spawn(process.id()),
                 ExitMessage::Command(_) => OutputDeltaEncoder::command(process.id()),
@@ -75,8 +75,8 @@ impl ProcessReporter {
             exit_message: Some(exit_message),
             stdout: StreamCap::new(output.streamed, output.cap),
             stderr: StreamCap::new(output.streamed, output.cap),
-            buffered_bytes: scope.connection.server.settings.buffered_output_bytes,
-            memory: scope.connection.memory.empty_charge(),
+            buffered_bytes: session.connection.server.settings.buffered_output_bytes,
+            memory: session.connection.memory.empty_charge(),
             exit: Exit::default(),
         }
     }

@@ -19,7 +19,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::copy::PERMISSIONS;
-use crate::executor::{Outcome, Sandboxed};
+use crate::executor::{CallResult, Sandboxed};
 use crate::regular::{check_type, write_at};
 use crate::resolve::{Identity, file_type, if_exists, open_following};
 use crate::worker::Call;
@@ -64,8 +64,8 @@ impl Writer {
         match self.0 {
             WriterBackend::InProcess(writer) => writer.commit(),
             WriterBackend::Sandboxed { executor, .. } => match executor.call(&Call::Commit)? {
-                Outcome::Reply(_) => Ok(()),
-                Outcome::File(_) => Err(FilesError::NoReply),
+                CallResult::Reply(_) => Ok(()),
+                CallResult::File(_) => Err(FilesError::NoReply),
             },
         }
     }

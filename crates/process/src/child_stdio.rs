@@ -13,7 +13,7 @@ use crate::terminal;
 /// are blocking, and dropped as soon as the child has its copies, because a pipe or terminal ends only
 /// when its last writer is closed.
 #[derive(Debug)]
-pub(crate) struct Ends {
+pub(crate) struct StdioEnds {
     /// `None` is `/dev/null`.
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: Arc<OwnedFd>,
@@ -22,7 +22,7 @@ pub(crate) struct Ends {
 }
 
 /// Opens the streams of a child. Returns the parent's ends and the child's.
-pub(crate) fn open(stdio: Stdio) -> io::Result<(Ends, Ends)> {
+pub(crate) fn open(stdio: Stdio) -> io::Result<(StdioEnds, StdioEnds)> {
     let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
     match stdio {
         Stdio::Pipes { stdin } => {
@@ -32,20 +32,23 @@ pub(crate) fn open(stdio: Stdio) -> io::Result<(Ends, Ends)> {
             for ours in stdin.iter().chain([&stdout, &stderr]) {
                 rustix::io::ioctl_fionbio(ours, true)?;
             }
-            let ours = Ends::new(stdin, stdout, Some(stderr));
+            let ours = StdioEnds::new(stdin, stdout, Some(stderr));
             Ok((
                 ours,
-                Ends::new(their_stdin, their_stdout, Some(their_stderr)),
+                StdioEnds::new(their_stdin, their_stdout, Some(their_stderr)),
             ))
         }
         Stdio::Pty { size } => {
             let (master, slave) = terminal::open(size)?;
-            Ok((Ends::new(None, master, None), Ends::new(None, slave, None)))
+            Ok((
+                StdioEnds::new(None, master, None),
+                StdioEnds::new(None, slave, None),
+            ))
         }
     }
 }
 
-impl Ends {
+impl StdioEnds {
     fn new(stdin: Option<OwnedFd>, stdout: OwnedFd, stderr: Option<OwnedFd>) -> Self {
         Self {
             stdin,

@@ -16,10 +16,10 @@ use super::{
 use crate::connection::Connection;
 
 /// A private session that ends with its connection.
-pub(crate) struct Scope {
+pub(crate) struct ConnectionSession {
     pub(super) connection: Arc<Connection>,
     /// Private: its id is not disclosed.
-    pub(crate) session: Session,
+    pub(crate) inner: Session,
     epoch: Epoch,
     /// Lanes of its processes.
     pub(crate) lanes: ProcessLanes,
@@ -38,26 +38,26 @@ pub(crate) enum ProcessIdSpace {
     V0,
 }
 
-/// The scopes of a connection, one per [`ProcessIdSpace`], each opened at its first use.
+/// The sessions of a connection, one per [`ProcessIdSpace`], each opened at its first use.
 #[derive(Default)]
-pub(crate) struct Scopes {
-    open: [Option<Arc<Scope>>; 4],
+pub(crate) struct ConnectionSessions {
+    open: [Option<Arc<ConnectionSession>>; 4],
     /// Number of commands without a process id so far.
     unnamed: u64,
 }
 
-impl Scopes {
-    /// Returns a scope, opening it if needed. Fails if the server is shutting down.
+impl ConnectionSessions {
+    /// Returns a session, opening it if needed. Fails if the server is shutting down.
     pub(crate) fn get_or_open(
         &mut self,
         space: ProcessIdSpace,
         connection: &Arc<Connection>,
-    ) -> Result<Arc<Scope>, RpcError> {
-        let scope = &mut self.open[space as usize];
-        if scope.is_none() {
-            *scope = Scope::open(connection);
+    ) -> Result<Arc<ConnectionSession>, RpcError> {
+        let session = &mut self.open[space as usize];
+        if session.is_none() {
+            *session = ConnectionSession::open(connection);
         }
-        scope.clone().ok_or_else(RpcError::overloaded)
+        session.clone().ok_or_else(RpcError::overloaded)
     }
 
     /// Returns a name for a command without a process id.
@@ -68,23 +68,23 @@ impl Scopes {
 
     /// Ends all processes of the connection.
     pub(crate) fn end(&mut self) {
-        for scope in self.open.iter_mut().filter_map(Option::take) {
-            let engine = &scope.connection.server.engine;
-            engine.end_private_session(&scope.session);
+        for session in self.open.iter_mut().filter_map(Option::take) {
+            let engine = &session.connection.server.engine;
+            engine.end_private_session(&session.inner);
         }
     }
 }
 
-impl Scope {
-    /// Opens a scope. Returns `None` if the server is shutting down.
+impl ConnectionSession {
+    /// Opens a session. Returns `None` if the server is shutting down.
     fn open(connection: &Arc<Connection>) -> Option<Arc<Self>> {
         let (session, epoch) = connection
             .server
             .engine
             .open_private_session(connection.peer)?;
         connection.sessions.lock().push(session.clone());
-        Some(Arc::new(Scope {
-            session,
+        Some(Arc::new(ConnectionSession {
+            inner: session,
             epoch,
             lanes: ProcessLanes::new(&connection.server.tasks),
             connection: Arc::clone(connection),
@@ -115,15 +115,15 @@ impl Scope {
         }
     }
 
-    /// Starts a process in the scope's session.
+    /// Starts a process in this session.
     pub(super) async fn start(&self, start: Start) -> Result<Process, StartError> {
-        self.connection.start(&self.session, start).await
+        self.connection.start(&self.inner, start).await
     }
 
     /// Starts to push the process's output and its end to the client.
     pub(super) fn report(&self, process: &Process, output: Output, exit_message: ExitMessage) {
         let reporter = ProcessReporter::new(self, process, output, exit_message);
-        let owner = (&self.session, self.epoch);
+        let owner = (&self.inner, self.epoch);
         let feeds = &self.connection.feeds;
         feeds.open(owner, process, None, reporter);
     }
@@ -172,7 +172,7 @@ impl Scope {
         size: TerminalSize,
     ) -> Result<Empty, RpcError> {
         dialect.check_size(size)?;
-        self.session.wait_started(name).await;
+        self.inner.wait_started(name).await;
         let process = self.running(dialect, name)?;
         if !process.is_pty() {
             let message = "failed to resize PTY: process is not attached to a PTY";
@@ -187,13 +187,13 @@ impl Scope {
 
     /// Kills a process with its tree. Waits for a start in flight.
     pub(super) async fn kill(&self, dialect: &Dialect, name: &str) -> Result<Empty, RpcError> {
-        self.session.wait_started(name).await;
+        self.inner.wait_started(name).await;
         self.running(dialect, name)?.terminate(Some(Duration::ZERO));
         Ok(Empty {})
     }
 
     fn running(&self, dialect: &Dialect, name: &str) -> Result<Process, RpcError> {
-        let process = self.session.find(name);
+        let process = self.inner.find(name);
         let process = process.map_err(|_| dialect.unknown(name))?;
         if process.is_running() {
             Ok(process)
