@@ -214,7 +214,7 @@ impl ReaperHandle {
 
     /// Kills what subreapers have left that were killed.
     pub(crate) fn kill_orphans(&self) {
-        orphans::kill_all(&self.pool.orphans());
+        orphans::kill_all(&self.pool.orphans().unwrap_or_default());
     }
 
     /// Whether the subreaper is gone. Its tree is then gone too, or being killed by the factory.

@@ -6,7 +6,9 @@
 //! subreapers of a killed factory as well. It must reap its zombies then.
 
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,7 +40,7 @@ impl Orphans {
         pool.resume_factory();
         let leaders = [Some(&leader), reaper.socket.pid.get()];
         let mut found = tree_pidfds(leaders.into_iter().flatten().copied());
-        found.extend(pool.orphans());
+        found.extend(pool.orphans().unwrap_or_default());
         tracing::warn!(
             leader = %leader,
             left = found.len(),
@@ -56,7 +58,10 @@ impl Orphans {
         self.found.retain(is_running);
         if self.found.is_empty() {
             // Also those that were forked in the meantime.
-            self.found = self.pool.orphans();
+            let Some(found) = self.pool.orphans() else {
+                return true;
+            };
+            self.found = found;
             self.kill();
         }
         !self.found.is_empty()
@@ -69,19 +74,35 @@ pub(super) fn kill_all(pidfds: &[OwnedFd]) {
     }
 }
 
-/// Finds the orphans among the children of a factory.
-pub(super) fn of_factory(factory: Pid) -> Vec<ProcStat> {
+/// Finds the orphans among the children of a factory. `None` while the factory exits: its children get
+/// another parent then.
+pub(super) fn of_factory(factory: Pid) -> Option<Vec<ProcStat>> {
+    let executable = match executable(factory) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
+        Err(_) => {
+            let is_exiting = proc_stat::read(factory).is_some_and(|stat| !stat.zombie);
+            return (!is_exiting).then(Vec::new);
+        }
+        Ok(path) => Some(path),
+    };
     let all = proc_stat::read_all().into_iter();
     let parent = factory.as_raw_nonzero().get();
-    all.filter(|stat| stat.parent == parent && !is_subreaper(stat.pid))
-        .collect()
+    let children = all.filter(|stat| stat.parent == parent);
+    let others = children.filter(|stat| !is_subreaper(stat.pid, executable.as_deref()));
+    Some(others.collect())
 }
 
-/// Whether a child of the factory is a subreaper, which has the factory's name at first. The factory
-/// kills an orphan that has taken this name.
-fn is_subreaper(pid: Pid) -> bool {
+/// Whether a child of the factory is a subreaper: it has the name of one and the factory's executable. A
+/// program can take the name, but then its executable is another one.
+fn is_subreaper(pid: Pid, factory_executable: Option<&Path>) -> bool {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
     name.is_ok_and(|name| matches!(name.trim_end(), "subreaper" | "reaper-factory"))
+        && executable(pid).ok().as_deref() == factory_executable
+}
+
+/// Not permitted to a plain user for the factory and its subreapers, which are not dumpable.
+fn executable(pid: Pid) -> std::io::Result<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/exe"))
 }
 
 /// The duties of this process as a child subreaper.

@@ -182,14 +182,14 @@ impl ReaperPool {
     }
 
     /// Finds the processes that were inherited from killed subreapers, with their descendants, and opens
-    /// their pidfds.
-    pub(super) fn orphans(&self) -> Vec<OwnedFd> {
+    /// their pidfds. `None` while the factory exits.
+    pub(super) fn orphans(&self) -> Option<Vec<OwnedFd>> {
         let factory = self.factory_pid();
-        let mut found = factory.map_or_else(Vec::new, orphans::of_factory);
+        let mut found = factory.map_or_else(|| Some(Vec::new()), orphans::of_factory)?;
         if let Some(adoption) = &self.adoption {
             found.extend(adoption.orphans(&self.own_children()));
         }
-        orphans::with_descendants(found)
+        Some(orphans::with_descendants(found))
     }
 
     /// Kills what this process has inherited from subreapers that were killed, and reaps zombies, from time
@@ -198,7 +198,7 @@ impl ReaperPool {
         if let Some(adoption) = &self.adoption
             && adoption.is_due(|| self.own_children())
         {
-            orphans::kill_all(&self.orphans());
+            orphans::kill_all(&self.orphans().unwrap_or_default());
         }
     }
 

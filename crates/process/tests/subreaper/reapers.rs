@@ -90,7 +90,7 @@ async fn adopted_orphans_are_killed_when_supervision_is_killed() {
     let directory = tempfile::tempdir().expect("create directory");
     let sleep = directory.path().join("subreaper");
     std::os::unix::fs::symlink("/bin/sleep", &sleep).expect("create link");
-    for attack in ["kill -KILL $F $R", "kill -KILL $R $F"] {
+    for attack in ["kill -KILL $F $R", "kill -KILL $R $F", "kill -KILL $R"] {
         let spawner = adopting_spawner();
         let other = start(&spawner, command(&["sleep", "1000"], PIPES)).await;
         // Its parent is gone, and it has left the session.
