@@ -1,4 +1,4 @@
-//! The least confinement of a request.
+//! The minimum sandbox of a principal: the most that its requests may access.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use crate::policy::Policy;
 use crate::{Access, Network, Plan};
 
-/// The least confinement of a client's processes and file operations. A request that asks for more is
-/// refused.
+/// The minimum sandbox of a principal: the most that its processes and file operations may access. A
+/// request whose policy grants more is refused.
 #[derive(Clone, Debug)]
 pub struct Floor {
-    /// Grants the most that a request may ask for.
+    /// The policy that grants the most that a request may access.
     pub limit: Policy,
-    /// The policy of a request that names none.
+    /// The policy of a request without a policy.
     pub default: Policy,
-    /// The `TMPDIR` in both. Not that of the process, which the client chooses.
+    /// The `TMPDIR` in both policies. Not the `TMPDIR` of the process, which the client chooses.
     pub tmpdir: Option<OsString>,
 }
 
@@ -28,7 +28,7 @@ pub enum Excess {
     Access {
         /// The path.
         path: PathBuf,
-        /// The access that is asked for.
+        /// The access that the policy grants.
         access: Access,
     },
 }

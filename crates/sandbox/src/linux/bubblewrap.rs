@@ -102,6 +102,7 @@ fn namespaces(network: Network) -> Vec<OsString> {
     options
 }
 
+/// A list of bubblewrap's command-line options.
 trait Options {
     fn add<T: Into<OsString>>(&mut self, arguments: impl IntoIterator<Item = T>);
 

@@ -54,7 +54,8 @@ pub struct PreparedProcess {
     pub resources: HostResources,
     /// Paths that the plan denies.
     pub(super) denied: Vec<PathBuf>,
-    /// Paths that exist inside only as masks over placeholders.
+    /// Paths that must stay absent. Inside, an empty masked directory is mounted there; file workers
+    /// report it as missing.
     pub(super) absent: Vec<PathBuf>,
     /// Named in error messages.
     pub(super) program: OsString,
@@ -62,7 +63,7 @@ pub struct PreparedProcess {
     /// The stderr of bubblewrap and the helper.
     pub(super) stderr: Option<OwnedFd>,
     pub(super) channel: HelperChannel,
-    /// The number of listeners that the helper has to send.
+    /// The number of TCP listeners that the helper has to send.
     pub(super) listen: usize,
 }
 
@@ -81,7 +82,8 @@ pub struct HelperProcess {
     pub socket: OwnedFd,
     /// Paths that the plan denies.
     pub denied: Vec<PathBuf>,
-    /// Paths that exist inside only as masks over placeholders.
+    /// Paths that must stay absent. Inside, an empty masked directory is mounted there; file workers
+    /// report it as missing.
     pub absent: Vec<PathBuf>,
 }
 
@@ -213,8 +215,8 @@ struct Started {
     channel: HelperChannel,
 }
 
-/// Waits for the report of the helper with `listen` listeners and, if it executes a program, until that
-/// closed the channel. Fails with the step that failed and its errno, if the helper reported one.
+/// Waits for the report of the helper with `listen` TCP listeners and, if it executes a program, until the
+/// channel is closed by `execve`. Fails with the failed step and its errno, if the helper reported one.
 async fn wait_ready(
     channel: &HelperChannel,
     executes: bool,
@@ -231,17 +233,17 @@ async fn wait_ready(
                 if let Report::Failed(step, errno) = received.report {
                     return Err(Some((step, errno)));
                 }
-                if received.listeners.len() != listen {
+                if received.tcp_listeners.len() != listen {
                     return Err(Some((Step::Listen, libc::EPROTO)));
                 }
-                resources.listeners = received.listeners.into_iter().map(Into::into).collect();
+                resources.listeners = received.tcp_listeners.into_iter().map(Into::into).collect();
                 is_ready = true;
                 resources.set_init(received.init);
-                if let Some(listener) = received.listener {
+                if let Some(listener) = received.seccomp_listener {
                     resources.supervise(listener);
                 }
-                if let Some(sender) = received.sender {
-                    control.wraps(sender);
+                if let Some(helper_pid) = received.helper_pid {
+                    control.wraps(helper_pid);
                 }
                 if !executes {
                     return Ok(());

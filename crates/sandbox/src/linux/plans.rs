@@ -64,7 +64,7 @@ impl Sandbox {
         Ok(plan)
     }
 
-    /// Returns our own paths: those of the program, and the programs that confine.
+    /// Returns our own paths: the configured ones, the grant record, this program, and bubblewrap.
     fn own_paths(&self) -> Vec<OwnPath> {
         let support = self.shared.support.lock();
         let bubblewrap = support.as_ref().map(|support| support.bubblewrap.clone());
@@ -76,8 +76,9 @@ impl Sandbox {
         named.chain(programs.map(OwnPath::read_only)).collect()
     }
 
-    /// Creates directories of our own where a process with this plan could create them. A placeholder there
-    /// would be in the way of the server that needs the directory. Returns whether one was created.
+    /// Creates those own directories that are absent and that a process with this plan could create.
+    /// Otherwise the sandbox would put a placeholder at such a path, and a server that needs the directory
+    /// could not create it. Returns whether a directory was created.
     pub(super) fn create_own_directories(&self, plan: &Plan) -> bool {
         let is_absent = |path: &Path| {
             let mut rules = plan.rules.iter();

@@ -95,7 +95,7 @@ pub enum Unenforceable {
         message: String,
     },
     /// The probe itself failed.
-    #[error("cannot probe what this host can enforce: {message}")]
+    #[error("sandbox preflight failed: {message}")]
     Probe {
         /// The error message.
         message: String,
@@ -193,11 +193,11 @@ fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<bool, Unenforceab
     Err(explain(support, step, &stderr))
 }
 
-/// Returns whether the helper has a listener, and its descriptors and memory can be accessed. A security
+/// Returns whether the helper has a seccomp listener, and its descriptors and memory can be accessed. A security
 /// module may forbid that, and bubblewrap with a set-user-ID bit creates namespaces that aren't ours.
 fn can_supervise(helper: &ReceivedReport) -> bool {
     let can_access = |pid| supervisor::is_accessible(pid, CHANNEL_FD);
-    helper.listener.is_some() && helper.sender.is_some_and(can_access)
+    helper.seccomp_listener.is_some() && helper.helper_pid.is_some_and(can_access)
 }
 
 fn failed(error: io::Error) -> Unenforceable {
@@ -395,7 +395,7 @@ mod tests {
         let failed = |step, stderr| explained(Mounter::Helper, step, stderr).to_string();
         assert_eq!(
             failed(None, ""),
-            "cannot probe what this host can enforce: the sandbox's helper exited without a message"
+            "sandbox preflight failed: the sandbox's helper exited without a message"
         );
         let step = Some((Step::MountCheck, libc::ESTALE));
         let failed = failed(step, "/dev");

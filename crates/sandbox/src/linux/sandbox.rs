@@ -44,7 +44,7 @@ pub struct SandboxRequest {
     pub listen: Vec<u16>,
     /// The client that asks, by which preparations take turns.
     pub client: TurnKey,
-    /// The least confinement. A policy that grants more is refused.
+    /// The minimum sandbox. A policy that grants more is refused.
     pub floor: Option<Arc<Floor>>,
 }
 
@@ -63,6 +63,7 @@ pub struct Sandbox {
     pub(super) shared: Arc<Shared>,
 }
 
+/// The configuration and the probed features of a sandbox, shared by its clones.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) command: HelperCommand,

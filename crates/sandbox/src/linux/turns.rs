@@ -23,6 +23,7 @@ pub(super) struct Turns {
     state: Arc<Mutex<State>>,
 }
 
+/// The free turns and the waiting requests.
 #[derive(Debug)]
 struct State {
     free: usize,
@@ -30,6 +31,7 @@ struct State {
     waiting: VecDeque<WaitingPeer>,
 }
 
+/// A peer with waiting requests.
 #[derive(Debug)]
 struct WaitingPeer {
     peer: u64,
@@ -37,6 +39,7 @@ struct WaitingPeer {
     clients: VecDeque<WaitingClient>,
 }
 
+/// A client with waiting requests.
 #[derive(Debug)]
 struct WaitingClient {
     client: usize,
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn turn_of_a_request_given_up_after_the_grant_is_passed_on() {
+    async fn cancelled_request_releases_its_turn() {
         let turns = Turns::new(1);
         let first = turns.take(key(1)).await;
         let mut waiting = Box::pin(turns.take(key(2)));

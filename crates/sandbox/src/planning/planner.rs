@@ -129,6 +129,7 @@ pub fn plan(
     })
 }
 
+/// The state of a plan that is being made.
 struct Planner<'a> {
     view: &'a dyn FileSystemView,
     table: Table,

@@ -27,9 +27,9 @@ pub(super) struct Scan<'a> {
     max_path_bytes: usize,
     /// Directories that can't be read and may contain matches.
     pub(super) closed: Vec<PathBuf>,
-    /// Links on the way to where patterns start, each with that path.
+    /// Symbolic links on the path to the base directory of a pattern, each with that base directory.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
-    /// Directories with paths that are too long to name what is in them.
+    /// Directories whose path is too long for the path of an entry to fit the limit.
     pub(super) too_long: Vec<PathBuf>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Scan<'a> {
                     }
                 }
                 if name_match.matches {
-                    // The planner resolves it.
+                    // Counted again, because the planner resolves the path of each match.
                     self.visit(1)?;
                     found.push(path);
                 }

@@ -15,7 +15,7 @@ const ATTEMPTS: usize = 3000;
 /// How many pairs of sockets are tried.
 const ROUNDS: usize = 60;
 
-/// How often with the same sockets.
+/// The number of attempts with the same pair of sockets.
 const ROUND: usize = 20;
 
 /// The size of `struct sockaddr_un`, in words.

@@ -103,13 +103,13 @@ pub enum Step {
 pub(in crate::linux) struct ReceivedReport {
     pub(in crate::linux) report: Report,
     /// The helper's pid in the server's PID namespace.
-    pub(in crate::linux) sender: Option<u32>,
+    pub(in crate::linux) helper_pid: Option<u32>,
     /// A pidfd of process 1 of the sandbox's PID namespace, if the helper sent one.
     pub(in crate::linux) init: Option<OwnedFd>,
-    /// The listener for system calls of the program, if the helper sent one.
-    pub(in crate::linux) listener: Option<OwnedFd>,
+    /// The seccomp listener for system calls of the program, if the helper sent one.
+    pub(in crate::linux) seccomp_listener: Option<OwnedFd>,
     /// Listeners for connections of the program, in the order of the configuration.
-    pub(in crate::linux) listeners: Vec<OwnedFd>,
+    pub(in crate::linux) tcp_listeners: Vec<OwnedFd>,
 }
 
 /// The server's end of the channel. Non-blocking until [`recv_within`](Self::recv_within).
@@ -173,10 +173,10 @@ impl HelperChannel {
         };
         Ok(Some(ReceivedReport {
             report,
-            sender: sender.map(|pid| pid.as_raw_nonzero().get().cast_unsigned()),
+            helper_pid: sender.map(|pid| pid.as_raw_nonzero().get().cast_unsigned()),
             init,
-            listener,
-            listeners,
+            seccomp_listener: listener,
+            tcp_listeners: listeners,
         }))
     }
 }
@@ -295,7 +295,7 @@ mod tests {
         drop(theirs);
         let received = ours.recv().expect("receive").expect("was sent");
         assert_eq!(received.report, Report::Failed(Step::Seccomp, 22));
-        assert_eq!(received.sender, Some(std::process::id()));
+        assert_eq!(received.helper_pid, Some(std::process::id()));
         for (has_init, has_listener) in cases {
             let received = ours.recv().expect("receive").expect("was sent");
             let report = Report::Ready {
@@ -305,8 +305,8 @@ mod tests {
             };
             assert_eq!(received.report, report);
             assert_eq!(received.init.is_some(), has_init);
-            assert_eq!(received.listener.is_some(), has_listener);
-            assert_eq!(received.listeners.len(), 1);
+            assert_eq!(received.seccomp_listener.is_some(), has_listener);
+            assert_eq!(received.tcp_listeners.len(), 1);
         }
         assert!(ours.recv().expect("receive").is_none(), "closed");
     }

@@ -143,7 +143,7 @@ pub(super) enum Removal {
     Done,
 }
 
-/// Removes a placeholder if nobody else holds it and it is still empty.
+/// Removes a placeholder if no other process holds it and it is still empty.
 pub(super) fn remove(directory: &OwnedFd, parent: &OwnedFd, name: impl AsRef<Path>) -> Removal {
     let exclusive = FlockOperation::NonBlockingLockExclusive;
     if rustix::fs::flock(directory, exclusive) == Err(Errno::WOULDBLOCK) {

@@ -24,6 +24,7 @@ const ATTEMPTS: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(in crate::linux) struct Placeholders(Arc<Shared>);
 
+/// The state of all placeholders of this server.
 #[derive(Debug, Default)]
 struct Shared {
     /// Placeholders that exist, and paths where one is being created or removed. Locked only for lookups.

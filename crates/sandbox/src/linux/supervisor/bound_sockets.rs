@@ -30,6 +30,7 @@ fn max_recorded() -> usize {
 #[derive(Debug, Default)]
 pub(super) struct BoundSockets(VecDeque<BoundSocket>);
 
+/// A socket file that a program of the sandbox bound.
 #[derive(Debug)]
 struct BoundSocket {
     identity: Identity,
