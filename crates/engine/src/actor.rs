@@ -42,6 +42,7 @@ impl LeftoverWatch {
     }
 }
 
+/// The task that reads, writes, waits for and terminates one process.
 pub(crate) struct Actor {
     pub(crate) process: Process,
     /// The streams that have not ended.

@@ -1,9 +1,11 @@
 //! Retention of closed processes: bounded by age, count and bytes. Pure: time is passed in.
 //!
-//! An exit code matters for longer than old output, so a lack of bytes costs output and never an
-//! entry: the largest log is halved until all fit, down to its tail, and the tails go last. Only a lack
-//! of entries evicts one. Both hit the peer, and of its sessions the one, that uses most, so that no
-//! client evicts the results of another. A peer loses even its tails before one that uses less is cut.
+//! An exit code matters for longer than old output. If there are too many bytes, output is evicted, but
+//! no process: the largest log is halved, down to a tail, until all logs fit; tails are evicted last. If
+//! there are too many processes, the oldest process of a session is evicted. In both cases the victim is
+//! the session with the highest usage, of the peer with the highest usage, so that no client evicts the
+//! results of another client. All output of that peer, tails included, is evicted before any output of a
+//! peer that uses less.
 
 use std::{
     cmp::Reverse,
@@ -41,6 +43,7 @@ pub(crate) struct ClosedProcesses<T> {
     bytes: u64,
 }
 
+/// A closed process and the bytes that it retains.
 #[derive(Debug)]
 struct Item<T> {
     owner: ClosedOwner,
@@ -51,6 +54,7 @@ struct Item<T> {
     process: T,
 }
 
+/// The number and bytes of the closed processes of a peer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Usage {
     items: usize,
@@ -106,9 +110,9 @@ impl<T> ClosedProcesses<T> {
         self.bytes += bytes;
     }
 
-    /// Removes expired processes, and others while there are too many. While there are too many bytes,
-    /// calls `limit_retention` with a process and the bytes that it may keep; it returns how many the
-    /// process still retains.
+    /// Removes expired processes, and further processes while there are too many. While there are too
+    /// many bytes, calls `limit_retention` with a process and the bytes that the process may keep;
+    /// `limit_retention` returns the bytes that the process still retains.
     pub(crate) fn take_expired(
         &mut self,
         now: Instant,
@@ -139,8 +143,8 @@ impl<T> ClosedProcesses<T> {
         oldest.map(|(_, oldest)| oldest.expires)
     }
 
-    /// Cuts output of the peer that uses most while there are too many bytes: halves the largest one of
-    /// its session that uses most, and drops tails, oldest first, once it has nothing else.
+    /// Evicts output of the peer with the highest usage while there are too many bytes: halves the largest
+    /// log of its session with the highest usage. Once only tails are left, drops them, oldest first.
     fn cut_output(&mut self, tail: u64, limit_retention: &mut impl FnMut(&T, u64) -> u64) {
         let usage = |peer: Usage, share: &SessionShare| (peer.bytes, share.bytes);
         while self.bytes > self.limits.max_bytes {
@@ -192,8 +196,8 @@ impl<T> ClosedProcesses<T> {
         }
     }
 
-    /// The session that uses most among those of the peer that does. Among equals, the one with the
-    /// oldest process.
+    /// Returns the session with the highest usage, of the peer with the highest usage, among the eligible
+    /// sessions. Of sessions with equal usage, returns the session with the oldest process.
     fn largest_session(
         &self,
         eligible: impl Fn(&SessionShare) -> bool,
@@ -324,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn tails_are_dropped_last() {
+    fn output_tails_are_evicted_last() {
         let now = Instant::now();
         let mut closed = closed(2, 10);
         closed.push(now, owner(1, 1), 1, 8);

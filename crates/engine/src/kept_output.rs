@@ -1,5 +1,5 @@
-//! The output that processes keep: the log of each, charged to the budget of all and to the share of
-//! its peer.
+//! The output that processes keep. The log of each process is charged to the budget of all processes and
+//! to the share of its peer.
 
 use std::{
     collections::HashMap,
@@ -19,15 +19,14 @@ use crate::{EventListener, Peer, peer_limiter::HELD_PER_FREE};
 /// Memory of a chunk besides its bytes.
 const CHUNK_BYTES: usize = 128;
 
-/// Output that a process may always read and keep, so that it never stops for the output of
-/// others.
+/// Output that a process may always read and keep, so that the output of other processes never stops it.
 pub(crate) const MIN_BYTES: usize = 4 * 1024;
 
 /// The memory of the output that processes keep, for their owners or as history.
 ///
-/// The limit of each process is what is free (a dynamic threshold): a single one may use half of
-/// the budget, and many leave something for the next one. A peer gets more while it has less than
-/// eight times what is free, so that its processes leave something for those of others.
+/// A process may keep as many bytes as are free (a dynamic threshold). A single process can therefore use
+/// half of the budget, and several processes always leave free bytes for another. The processes of a peer
+/// may together keep up to eight times the free bytes, so that other peers always find free bytes.
 #[derive(Debug)]
 pub(crate) struct OutputBudget {
     max_bytes: usize,
@@ -64,7 +63,7 @@ impl OutputBudget {
     /// Returns the share of a peer.
     pub(crate) fn share(self: &Arc<Self>, peer: Peer) -> OutputShare {
         let mut peers = self.peers.lock();
-        // Those without processes.
+        // Remove the peers without processes.
         peers.retain(|_, used| Arc::strong_count(used) > 1);
         OutputShare {
             peer,

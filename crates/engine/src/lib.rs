@@ -6,24 +6,25 @@
 //! one actor, a task that exclusively reads its output, writes its queued input,
 //! waits for its exit and terminates it. All other code holds a [`Process`]
 //! handle and accesses shared state under short locks. The actor appends events
-//! to the process's journal and notifies the watcher. A connection reads the
-//! journal through its own cursor and reports its progress, which opens the
-//! flow-control window of the actor.
+//! to the process's journal and notifies the feed of the owning connection
+//! ([`EventListener`]). A connection reads the journal through its own cursor and
+//! reports its progress, which opens the flow-control window of the actor.
 //!
 //! Invariants:
 //! - Only the actor appends to the journal, so sequence numbers are the order of
 //!   events.
-//! - A slot in a session is reserved before the child exists and is then either
-//!   filled or freed. If the session ended in the meantime, the child is killed.
+//! - A slot in a session is reserved before the child exists and then either gets
+//!   the process or is released. If the session ended in the meantime, the child is
+//!   killed.
 //! - No lock is held across an await, and the output of two processes never
 //!   shares a lock.
 //!
 //! - `engine`: sessions, limits, sandboxed starts, retention of closed processes
 //! - `session`: slots and lease of one session (`slots`, `lease`)
 //! - `process`: the handle on one process; `stdin`, its input; `actor`, its task
-//! - `kept_output`: the log of each process, and the memory of the output that all keep
+//! - `kept_output`: the log of each process, and the memory of the output of all processes
 //! - `network`: the proxy of a process
-//! - `peer`: the peer that a client is counted as
+//! - `peer`: the identity of a client, by which limits are counted
 //! - `peer_limiter`: permits per peer, for processes, sessions and connections
 //! - `shell_snapshot`: the states of login shells, for commands that do not run the profile again
 //! - `termination`, `closed_processes`, `suspension_meter`: pure state machines; `exit_cause`: what ended a process

@@ -12,7 +12,7 @@ pub struct Limits {
     /// The flow-control window: unread output per process before reading pauses.
     pub window_bytes: usize,
     /// The memory of the output that all processes keep, for their owners or as history. The
-    /// retention and the window of each are at most what is free of it.
+    /// retention and the window of each process are at most the free part of this memory.
     pub kept_output_bytes: usize,
     /// How long a closed process stays readable.
     pub closed_retention: Duration,
@@ -28,7 +28,7 @@ pub struct Limits {
     pub owner_processes: usize,
     /// How many sessions there may be.
     pub max_sessions: usize,
-    /// How many further sessions there may be of the server's owner.
+    /// How many further sessions the server's owner may have.
     pub owner_sessions: usize,
     /// The longest lease of a session without processes.
     pub empty_session_ttl: Duration,

@@ -1,4 +1,4 @@
-//! The peer that a client is counted as.
+//! The identity of a client, by which limits are counted.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -27,13 +27,13 @@ pub enum Peer {
 pub struct PrincipalKey(pub [u8; 16]);
 
 impl Peer {
-    /// Whether it is told apart from all other clients, so that its sessions are its own.
+    /// Whether the peer is a single authenticated user or principal. Its sessions then belong to it alone.
     #[must_use]
     pub fn is_principal(self) -> bool {
         matches!(self, Peer::Principal(_) | Peer::User(_))
     }
 
-    /// Whether a peer may resume a session of another one whose id it knows.
+    /// Whether this peer may resume a session of `other` if it knows the id of the session.
     #[must_use]
     pub fn may_resume(self, other: Peer) -> bool {
         self == other || !(self.is_principal() || other.is_principal())

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 
 use crate::Peer;
 
-/// How many times as many permits as are free a peer may hold. A peer alone gets eight ninths of the
-/// permits, and of the rest the next peer gets eight ninths. Up to eight permits one peer gets all.
+/// A peer may hold up to this many times the free permits: eight ninths of all permits when alone, and
+/// eight ninths of the remaining permits for each further peer. Of up to eight permits, one peer gets all.
 pub(crate) const HELD_PER_FREE: usize = 8;
 
 /// Counts the permits that each peer holds and decides whether it gets another one. Clones share the
@@ -18,9 +18,10 @@ pub struct PeerLimiter {
     state: Arc<Mutex<State>>,
 }
 
+/// The permits that are held.
 #[derive(Debug)]
 struct State {
-    /// Places for all peers.
+    /// The number of permits for all peers.
     max: usize,
     /// Further permits for the owner.
     for_owner: usize,
@@ -78,7 +79,7 @@ impl PeerLimiter {
 }
 
 impl State {
-    /// Whether a peer may have one more permit. A peer that holds few is refused last.
+    /// Whether a peer may have one more permit. Peers with many permits are refused first.
     fn allows_one_more(&self, peer: Peer) -> bool {
         let free = self.max.saturating_sub(self.total);
         let held = self.held.get(&peer).copied().unwrap_or_default();

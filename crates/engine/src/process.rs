@@ -22,7 +22,7 @@ use crate::{
 mod terminate;
 pub(crate) use terminate::KILL_TIMEOUT;
 
-/// Is notified about new events of a process.
+/// Receives notifications about new events of a process, as the feed of the owning connection does.
 pub trait EventListener: Send + Sync {
     /// Called for every event after the owner's cursor, from the process's actor. Must
     /// not block.
@@ -48,6 +48,7 @@ pub struct Process {
     pub(crate) shared: Arc<Shared>,
 }
 
+/// The state of a process, shared by its handles and its actor.
 pub(crate) struct Shared {
     pub(crate) info: Arc<ProcessInfo>,
     pub(crate) control: Control,
@@ -197,7 +198,7 @@ impl Process {
     }
 
     /// Whether a read after this cursor returns at once: there is output, an exit that it has
-    /// not seen, or the close.
+    /// not seen, or the `closed` event.
     #[must_use]
     pub fn has_unseen_for(&self, after: Seq) -> bool {
         self.log().journal.has_unseen_for(after)
@@ -312,14 +313,14 @@ impl Process {
         self.shared.delivered.notify_waiters();
     }
 
-    /// Allows eviction again, which a resume has stopped.
-    pub fn release(&self) {
+    /// Ends the pause of eviction that began when the owner resumed.
+    pub fn resume_eviction(&self) {
         self.log().journal.release();
         self.shared.space.notify_one();
     }
 
-    /// Reduces the retention of a closed process to `bytes`. Returns how many it still retains; output
-    /// that its owner has yet to receive does not count.
+    /// Reduces the retention of a closed process to `bytes`. Returns how many bytes it still retains;
+    /// output that its owner has yet to receive does not count.
     pub(crate) fn limit_retention(&self, bytes: u64) -> u64 {
         let mut log = self.log();
         let journal = &mut log.journal;
@@ -331,7 +332,7 @@ impl Process {
         if unseen > 0 { after.min(bytes) } else { after }
     }
 
-    /// Waits until the owner has acknowledged the close.
+    /// Waits until the owner has received all events, `closed` included.
     pub(crate) async fn delivered(&self) {
         let delivered = || self.log().journal.is_delivered().then_some(());
         clock::wait_for(&self.shared.delivered, delivered).await;

@@ -33,7 +33,7 @@ pub struct Start {
     /// The sandbox policy; `None` to run unsandboxed. A process whose policy cannot be
     /// enforced in full does not start.
     pub sandbox: Option<Policy>,
-    /// The least confinement. With it, a process without a policy gets its default one.
+    /// The minimum sandbox. With it, a process without a policy gets the default policy of the floor.
     pub floor: Option<Arc<Floor>>,
     /// Pipes or a terminal.
     pub stdio: Stdio,
@@ -177,7 +177,7 @@ impl Start {
     }
 }
 
-/// Returns the sandbox for a policy and the least confinement, either of which may be absent.
+/// Returns the sandbox for a policy and a minimum sandbox, either of which may be absent.
 pub(crate) fn sandbox_request(
     policy: Option<Policy>,
     tmpdir: Option<OsString>,

@@ -30,6 +30,7 @@ pub(crate) struct Stdin {
     work: Notify,
 }
 
+/// The input of a process and its queued bytes, behind one lock.
 struct State {
     /// `None` once the input has ended.
     input: Option<Arc<Input>>,

@@ -16,6 +16,7 @@ pub(crate) struct ConnectionLimiter {
     open: Mutex<Open>,
 }
 
+/// The open connections.
 #[derive(Default)]
 struct Open {
     last: u64,
@@ -23,6 +24,7 @@ struct Open {
     connections: BTreeMap<u64, OpenConnection>,
 }
 
+/// An open connection and its permit.
 struct OpenConnection {
     peer: Peer,
     /// Freed before the connection is closed.

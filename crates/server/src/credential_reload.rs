@@ -1,4 +1,4 @@
-//! Follows changes of the files that clients and TLS are checked against.
+//! Reloads token, key and certificate files when they change.
 
 use std::{fs, os::unix::fs::MetadataExt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -9,10 +9,11 @@ use crate::{Server, auth::TokenSource, server::ServerState};
 /// Interval of the check. A revoked token must be noticed within five seconds.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Checks for which files are left alone that still change, because they are being written.
+/// The number of checks after which files are read although they changed at each check. Until then, changing
+/// files are not read, because they may be half written.
 const MAX_UNSETTLED_CHECKS: u32 = 4;
 
-/// Checks after which a failed reload is repeated, although nothing has changed.
+/// The number of checks after which a failed reload is repeated, although no file has changed.
 const CHECKS_PER_RETRY: u32 = 60;
 
 /// The version of a file: device, inode, size, and the time of the last change of its metadata, which
@@ -36,8 +37,8 @@ impl Server {
         !self.credential_files().is_empty()
     }
 
-    /// Has [`Server::follow_credential_files`] read the files again, changed or not. One that cannot be used
-    /// stays as it was.
+    /// Makes [`Server::follow_credential_files`] read the files again, changed or not. If a new file cannot be
+    /// used, the previously loaded content stays in use.
     pub fn reload_credentials(&self) {
         self.state.reload_requests.send_replace(());
     }
@@ -56,14 +57,15 @@ impl Server {
     }
 }
 
-/// Files that are read together. Each group is followed on its own: if the file system of one hangs, tokens
-/// on another one can still be revoked.
+/// Files that are read together. Each group has its own task: if the file system of one group hangs, tokens in
+/// the files of other groups can still be revoked.
 #[derive(Clone, Debug)]
 struct CredentialFiles {
     source: Source,
     paths: Vec<PathBuf>,
 }
 
+/// The kind of credentials that a group of files contains.
 #[derive(Clone, Copy, Debug)]
 enum Source {
     Token(TokenSource),
@@ -74,7 +76,7 @@ impl CredentialFiles {
     async fn follow(self, server: Arc<ServerState>) {
         let mut requests = server.reload_requests.subscribe();
         let mut changes = Changes::default();
-        // They may have changed since the server loaded them.
+        // The files may have changed since the server loaded them.
         changes.check(self.versions().await);
         changes.record_reload(self.reload(&server).await);
         loop {
@@ -157,8 +159,8 @@ struct Changes {
 }
 
 impl Changes {
-    /// Records the versions of a check. Returns whether to read the files: half a file could be a valid one
-    /// with fewer tokens, so files that still change are read at the next check.
+    /// Records the versions of a check. Returns whether to read the files. A half-written file could be valid
+    /// with fewer tokens, so files that changed since the last check are not read yet.
     fn check(&mut self, now: Vec<Version>) -> bool {
         let is_settled = now == self.seen || self.unsettled_checks >= MAX_UNSETTLED_CHECKS;
         self.seen = now;

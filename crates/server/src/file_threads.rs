@@ -34,12 +34,14 @@ pub(crate) enum FileThreadError {
     Panicked,
 }
 
+/// The permits and the running operations, shared by the clones.
 struct Shared {
     permits: Arc<Semaphore>,
     slow_permits: Arc<Semaphore>,
     operations: Mutex<Operations>,
 }
 
+/// The running file operations, by number.
 #[derive(Default)]
 struct Operations {
     /// How many were ever started.
@@ -47,6 +49,7 @@ struct Operations {
     running: HashMap<u64, Operation>,
 }
 
+/// A running file operation and its permit.
 struct Operation {
     since: Instant,
     is_slow: bool,

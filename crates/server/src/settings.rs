@@ -96,9 +96,10 @@ pub struct Settings {
     pub file_operations: usize,
     /// Concurrent file operations of all connections; each blocks a thread.
     pub file_threads: usize,
-    /// How long a file operation may take before its thread no longer counts as one of these.
+    /// How long a file operation may take before its thread counts in `slow_file_threads` instead of
+    /// `file_threads`.
     pub slow_file_operation: Duration,
-    /// Concurrent file operations of all connections that take longer.
+    /// Concurrent file operations of all connections that take longer than `slow_file_operation`.
     pub slow_file_threads: usize,
     /// Limits of the watches of a connection.
     pub watch: outpost_files::WatchLimits,

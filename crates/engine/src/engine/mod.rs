@@ -42,6 +42,7 @@ pub struct Engine {
     shared: Arc<Shared>,
 }
 
+/// The state of an engine, shared by its clones and tasks.
 struct Shared {
     limits: Limits,
     spawner: Spawner,

@@ -104,6 +104,7 @@ pub struct Session {
     pub(super) shared: Arc<Shared>,
 }
 
+/// The state of a session, shared by its handles.
 pub(super) struct Shared {
     id: SessionId,
     created_at: SystemTime,
@@ -119,6 +120,7 @@ pub(super) struct Shared {
     pub(super) start_finished: Notify,
 }
 
+/// The part of a session that changes, behind one lock.
 pub(super) struct State {
     pub(super) lease: Lease,
     label: Option<String>,

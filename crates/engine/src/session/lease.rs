@@ -36,6 +36,7 @@ pub(crate) enum Detached {
     Forever,
 }
 
+/// The attachment of a session to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Attached,

@@ -7,6 +7,7 @@ use outpost_sandbox::TurnKey;
 use super::Session;
 use crate::{ActivityGuard, Process, ProcessInfo, ReadError, Start, StartError, clock};
 
+/// The processes of a session by id, including reserved ids of processes that are starting.
 #[derive(Default)]
 pub(super) struct ProcessSlots {
     slots: HashMap<String, Slot>,

@@ -66,6 +66,7 @@ pub(crate) struct Identity {
     accepted_until: Option<SystemTime>,
 }
 
+/// The credential that a client authenticated with.
 #[derive(Clone, Debug)]
 enum Credential {
     Capability(TokenHash),

@@ -29,6 +29,7 @@ pub(super) struct FailedAttempts {
     total: u64,
 }
 
+/// The failed attempts of one address.
 #[derive(Clone, Copy, Debug)]
 struct Failures {
     count: u32,

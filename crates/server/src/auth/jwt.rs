@@ -51,6 +51,7 @@ struct Key {
     material: KeyMaterial,
 }
 
+/// A key with its algorithm.
 #[derive(Debug)]
 enum KeyMaterial {
     Hs256(hmac::Key),
@@ -70,6 +71,7 @@ pub enum JwksError {
     NoKey,
 }
 
+/// The header of a JWT (RFC 7515, section 4.1).
 #[derive(Deserialize)]
 struct Header {
     alg: String,
@@ -88,6 +90,7 @@ struct Claims {
     sub: Option<Subject>,
 }
 
+/// The `aud` claim: one audience or a list.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Audience {
@@ -103,6 +106,7 @@ enum Subject {
     Number(i64),
 }
 
+/// A JWK set (RFC 7517).
 #[derive(Deserialize)]
 struct Jwks {
     keys: Vec<Map<String, Value>>,

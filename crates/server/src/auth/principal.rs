@@ -15,7 +15,7 @@ use crate::Peer;
 pub struct PrincipalSettings {
     /// The permitted kinds of work.
     pub scopes: BTreeSet<AccessScope>,
-    /// The name of the profile that is the least confinement of its processes and file operations.
+    /// The name of the profile that is the minimum sandbox of its processes and file operations.
     pub sandbox: Option<String>,
     /// If not empty, the directories below which it works.
     pub roots: Vec<Root>,

@@ -47,7 +47,7 @@ impl Connection {
     }
 
     /// Checks that a file operation that uses these paths is within the roots of the principal, and
-    /// returns the least confinement of it.
+    /// returns the minimum sandbox of the operation.
     pub(crate) async fn file_floor(
         &self,
         paths: Vec<RequestPath>,
@@ -116,7 +116,7 @@ impl Connection {
         }
     }
 
-    /// Returns the profile that is the principal's least confinement, if it has one.
+    /// Returns the profile that is the minimum sandbox of the principal, if it has one.
     fn least_profile(&self) -> Result<Option<Profile>, StartError> {
         let Some(name) = &self.principal.settings.sandbox else {
             return Ok(None);

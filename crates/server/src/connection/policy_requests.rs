@@ -23,6 +23,7 @@ pub(crate) struct PolicyRequests {
     state: Mutex<State>,
 }
 
+/// The questions that wait for an answer, by id.
 #[derive(Default)]
 struct State {
     /// The id of the last question. The first one is 1.

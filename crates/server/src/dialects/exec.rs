@@ -171,7 +171,7 @@ async fn respond(
         sum + base64::encoded_len(bytes) + CHUNK_OVERHEAD_BYTES
     });
     if !caller.cross_session {
-        process.release();
+        process.resume_eviction();
     }
     let chunks = page.chunks.into_iter().map(|chunk| ReadChunk {
         seq: chunk.seq.0,

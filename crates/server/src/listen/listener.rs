@@ -67,6 +67,7 @@ pub struct Listener {
     endpoint: Endpoint,
 }
 
+/// The socket of a listener.
 enum Endpoint {
     Tcp(TcpListener, SocketAddr, Option<Arc<Tls>>),
     Unix(UnixSocket),
@@ -135,8 +136,8 @@ impl Listener {
         }
     }
 
-    /// Binds a unix socket again whose file was removed. Returns whether it can be reached, and logs
-    /// each change.
+    /// Binds a unix socket again if its file was removed. Returns whether clients can reach the socket, and
+    /// logs each change.
     fn restore(&mut self, reachable: bool) -> bool {
         let Endpoint::Unix(socket) = &mut self.endpoint else {
             return true;
@@ -149,7 +150,7 @@ impl Listener {
             }
             Err(error) => {
                 if reachable {
-                    tracing::warn!(%error, "cannot bind the socket again, whose file was removed; retrying");
+                    tracing::warn!(%error, "socket file was removed; cannot bind it again, retrying");
                 }
                 false
             }

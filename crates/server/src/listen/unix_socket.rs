@@ -19,6 +19,7 @@ pub(super) struct UnixSocket {
     file: SocketFile,
 }
 
+/// The file of a unix socket, identified by device and inode.
 struct SocketFile {
     path: PathBuf,
     device: u64,

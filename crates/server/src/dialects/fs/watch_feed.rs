@@ -40,6 +40,7 @@ pub(super) struct WatchFeed {
     queued: AtomicBool,
 }
 
+/// The watches of a connection and their unsent changes.
 #[derive(Default)]
 struct State {
     keys: HashMap<String, WatchKey>,

@@ -34,6 +34,7 @@ pub(super) struct BodyFeed {
     queued: AtomicBool,
 }
 
+/// The unsent part of a body.
 struct State {
     backlog: Backlog,
     /// Released when the last piece is sent.

@@ -46,6 +46,7 @@ struct Requests {
     in_progress: HashMap<u64, RequestEntry>,
 }
 
+/// An HTTP request in progress.
 struct RequestEntry {
     id: String,
     streamed: bool,
