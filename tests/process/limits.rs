@@ -81,7 +81,7 @@ impl Drop for DelegatedCgroup {
             if rustix::fs::rmdir(path).is_ok() {
                 return;
             }
-            // sleep: the kernel notifies nobody when a cgroup can be removed
+            // sleep: the kernel sends no notification when a cgroup can be removed
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
     }

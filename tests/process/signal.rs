@@ -112,7 +112,7 @@ async fn signal_to_a_missing_process_has_no_effect() {
     client.start(sh("q", "sleep 1000 & echo $!; exit 0")).await;
     client.exited("q").await;
     client.signal("q", "kill").await;
-    // A leftover process is not the process.
+    // Signals go to the process and not to its leftover processes.
     client.run(Start::new("r", &["true"])).await;
     assert!(!client.event_log("q").is_closed());
     client.terminate_with("q", json!({"tree": true})).await;

@@ -9,7 +9,7 @@
 //!
 //! **Spawning.** [`Spawner::spawn`] validates the [`Command`] and prepares all arguments of `execve`
 //! in the caller's task (`prepared`), then queues the job for one of a few permanent threads
-//! (`queue`, `launch`). The thread opens the descriptors (`child_stdio`), creates the process tree
+//! (`spawn_queue`, `launch`). The thread opens the descriptors (`child_stdio`), creates the process tree
 //! (`tree`) and clones in the style of `vfork` (`sys::clone`): the child shares the server's memory,
 //! and the thread is suspended until the child has called `execve` or exited. The cost of a start
 //! therefore does not depend on the size of the server, and a failure in the child is reported as a

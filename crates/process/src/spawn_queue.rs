@@ -54,6 +54,7 @@ pub(crate) struct SpawnQueue {
     wake: Condvar,
 }
 
+/// The queued jobs and the spawner threads, behind one lock.
 #[derive(Debug, Default)]
 struct State {
     jobs: VecDeque<Job>,

@@ -71,6 +71,7 @@ impl Default for SpawnerOptions {
 #[derive(Clone, Debug)]
 pub struct Spawner(Arc<Shared>);
 
+/// The queue and the threads of a spawner, shared by its clones.
 #[derive(Debug)]
 struct Shared {
     context: Arc<SpawnContext>,

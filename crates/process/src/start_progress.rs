@@ -18,6 +18,7 @@ pub(crate) struct StartProgress {
     state: Mutex<State>,
 }
 
+/// The time and the subreaper of a running start.
 #[derive(Debug, Default)]
 struct State {
     /// Set while a thread performs the start.

@@ -8,7 +8,7 @@ use outpost_process::{Stdio, TreeKind};
 use support::*;
 
 /// The targets of open descriptors: first the reserved cgroups and subreapers, then the rest.
-fn open() -> (Vec<String>, Vec<String>) {
+fn open_descriptors() -> (Vec<String>, Vec<String>) {
     let entries = std::fs::read_dir("/proc/self/fd").expect("there is a proc");
     let targets = entries.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
     let mut open: Vec<_> = targets
@@ -41,13 +41,13 @@ fn children() -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thousand_starts_leak_nothing() {
-    let sockets = open().0.len();
+    let sockets = open_descriptors().0.len();
     for spawner in spawner_of_each_kind() {
-        // The first starts create what stays: buffers, spare cgroups.
-        some(&spawner, 20).await;
-        let (_, before) = open();
-        some(&spawner, 500).await;
-        let (ready, after) = open();
+        // Warm-up: fills caches, such as buffers and spare cgroups.
+        start_many(&spawner, 20).await;
+        let (_, before) = open_descriptors();
+        start_many(&spawner, 500).await;
+        let (ready, after) = open_descriptors();
         assert_eq!(after, before, "{:?}", spawner.tree_kind());
         match spawner.tree_kind() {
             // The spawner's directory, and for each of its two threads a cgroup and its `cgroup.kill`.
@@ -60,28 +60,28 @@ async fn thousand_starts_leak_nothing() {
     }
 }
 
-async fn some(spawner: &outpost_process::Spawner, count: usize) {
+async fn start_many(spawner: &outpost_process::Spawner, count: usize) {
     let mut tasks = tokio::task::JoinSet::new();
     for turn in 0..16 {
         let spawner = spawner.clone();
         tasks.spawn(async move {
             for round in 0..count / 16 + 1 {
-                one(&spawner, turn + round).await;
+                start_one(&spawner, turn + round).await;
             }
         });
     }
     while let Some(done) = tasks.join_next().await {
-        done.expect("all goes well");
+        done.expect("the task completes");
     }
 }
 
 /// Runs one of several kinds of start, successful and failing.
-async fn one(spawner: &outpost_process::Spawner, which: usize) {
+async fn start_one(spawner: &outpost_process::Spawner, which: usize) {
     let stdio: Stdio = [PIPES, PIPES_AND_STDIN, PTY][which % 3];
     match which / 3 % 5 {
         0 => {
             let spawned = spawner.spawn(command(&["/no/such/program"], stdio)).await;
-            spawned.expect_err("there is none");
+            spawned.expect_err("the program does not exist");
         }
         1 => {
             let mut child = start(spawner, command(&["sleep", "1000"], stdio)).await;

@@ -1,9 +1,10 @@
 //! Processes whose subreaper was killed.
 //!
-//! The factory inherits them. If it was killed too, they get the server's own parent or init, out of
-//! reach, unless the server is a child subreaper itself (see
-//! [`SpawnerOptions::adopts_orphans`](crate::SpawnerOptions::adopts_orphans)): then it inherits them, and
-//! subreapers of a killed factory as well. It must reap its zombies then.
+//! The kernel reparents these orphans to the subreaper factory. If the factory was killed too, they are
+//! reparented to an ancestor of the server or to init, and the server cannot find them. If the server is a
+//! child subreaper itself
+//! ([`SpawnerOptions::adopts_orphans`](crate::SpawnerOptions::adopts_orphans)), it inherits the orphans, and
+//! the subreapers of a killed factory. The server must then reap their zombies.
 
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -22,10 +23,10 @@ use crate::sys::wait_children;
 use crate::tree::proc_stat::{self, ProcStat};
 use crate::tree::{is_running, tree_pidfds};
 
-/// How often this process looks for what it has inherited, while it starts others.
+/// How often this process looks for inherited orphans, while it starts other processes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The processes of one tree whose subreaper was killed, and of others like it.
+/// The processes of one tree whose subreaper was killed, and the orphans of other such trees.
 #[derive(Debug)]
 pub(super) struct Orphans {
     pool: Arc<ReaperPool>,
@@ -34,7 +35,7 @@ pub(super) struct Orphans {
 }
 
 impl Orphans {
-    /// Finds the processes by their parents, sessions and groups, and those that were inherited.
+    /// Finds the processes of the tree by their parents, sessions and groups, and all inherited orphans.
     pub(super) fn find(reaper: &ReaperHandle, leader: Pid) -> Self {
         let pool = Arc::clone(&reaper.pool);
         pool.resume_factory();
@@ -57,7 +58,7 @@ impl Orphans {
     pub(super) fn is_alive(&mut self) -> bool {
         self.found.retain(is_running);
         if self.found.is_empty() {
-            // Also those that were forked in the meantime.
+            // Also find and kill processes that were forked in the meantime.
             let Some(found) = self.pool.orphans() else {
                 return true;
             };
@@ -105,17 +106,18 @@ fn executable(pid: Pid) -> std::io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/exe"))
 }
 
-/// The duties of this process as a child subreaper.
+/// Finds and reaps orphans reparented to this process, which is a child subreaper.
 #[derive(Debug)]
 pub(super) struct SubreaperRole {
     lookup: ChildLookupMethod,
     last_check: Mutex<Check>,
 }
 
+/// The last check for inherited zombies.
 #[derive(Debug)]
 struct Check {
     at: Instant,
-    /// Zombies of this process's session: with their start time.
+    /// Zombies of this process's session, with their start times.
     zombies: HashSet<(Pid, u64)>,
 }
 
@@ -149,8 +151,8 @@ impl SubreaperRole {
         found
     }
 
-    /// Whether it is time to look for orphans. Then also reaps the zombies of this process's session that
-    /// nothing has waited for since the last time, such as those of a probe that was killed.
+    /// Whether it is time to look for orphans. If so, also reaps zombies of this process's session that
+    /// were zombies at the last check too, such as those of a killed probe: no code waits for them.
     pub(super) fn is_due(&self, ours: impl FnOnce() -> HashSet<Pid>) -> bool {
         let mut last = self.last_check.lock();
         if last.at.elapsed() < CHECK_INTERVAL {
