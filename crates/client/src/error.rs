@@ -68,8 +68,8 @@ pub enum Error {
         /// The timeout.
         within: Duration,
     },
-    /// The server does not announce a capability that the call needs, so no request was made.
-    #[error("the server does not announce `{capability}`")]
+    /// The server does not support a capability that the call needs, so no request was made.
+    #[error("the server does not support `{capability}`")]
     Unsupported {
         /// The missing member of `capabilities`.
         capability: &'static str,

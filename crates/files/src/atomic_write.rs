@@ -39,6 +39,7 @@ const ATTEMPTS: u32 = 100;
 #[derive(Debug)]
 pub struct Writer(pub(crate) WriterBackend);
 
+/// The place where a [`Writer`] works: this process or a sandboxed worker.
 #[derive(Debug)]
 pub(crate) enum WriterBackend {
     InProcess(StreamWriter),

@@ -110,6 +110,7 @@ enum WalkEnd {
     NoMemory,
 }
 
+/// The state of a walk.
 struct Walker<'a> {
     limits: Limits,
     options: WalkOptions,

@@ -53,6 +53,7 @@ pub(crate) enum Call {
     Commit,
 }
 
+/// The access with which a worker opens a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum OpenMode {
     Read,

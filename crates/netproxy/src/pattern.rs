@@ -25,6 +25,7 @@ pub struct Rule {
     ports: RangeInclusive<u16>,
 }
 
+/// The hosts that a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pattern {
     Any,

@@ -61,6 +61,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for FromServer<'a> {
     }
 }
 
+/// The members of a message from the server.
 #[derive(serde::Deserialize)]
 #[serde(field_identifier, rename_all = "camelCase")]
 enum Field {
@@ -73,6 +74,7 @@ enum Field {
     Unknown,
 }
 
+/// Reads a message from the server.
 struct MessageVisitor;
 
 impl<'de> Visitor<'de> for MessageVisitor {

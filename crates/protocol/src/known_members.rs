@@ -23,6 +23,7 @@ const MAX_COMPARED: usize = 256;
 #[derive(Debug, Default)]
 pub struct PresentMembers<'a>(Vec<MemberName<'a>>);
 
+/// The name of a member, with its depth.
 #[derive(Debug)]
 struct MemberName<'a> {
     /// The number of objects around it, from 1 for a member of the params. Arrays do not count.

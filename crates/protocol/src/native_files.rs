@@ -1,4 +1,5 @@
-//! File operations with native paths, for clients of the app-server.
+//! Params and results of file operations as app-server clients send them: absolute native paths instead of
+//! `file:` URIs.
 
 use outpost_types::FileMetadata;
 use schemars::JsonSchema;

@@ -7,18 +7,21 @@ use serde::Serialize;
 
 use crate::{RequestId, RpcError};
 
+/// A successful response on the wire.
 #[derive(Serialize)]
 struct Response<'a, T> {
     id: &'a RequestId,
     result: &'a T,
 }
 
+/// An error response on the wire.
 #[derive(Serialize)]
 struct ErrorResponse<'a> {
     id: &'a RequestId,
     error: &'a RpcError,
 }
 
+/// A request on the wire.
 #[derive(Serialize)]
 struct Request<'a, T> {
     id: i64,
@@ -26,6 +29,7 @@ struct Request<'a, T> {
     params: &'a T,
 }
 
+/// A notification on the wire.
 #[derive(Serialize)]
 struct Notification<'a, T> {
     method: &'a str,

@@ -33,6 +33,7 @@ impl<'de> Deserialize<'de> for RequestId {
     }
 }
 
+/// Reads a request id: a number or a string.
 struct IdVisitor;
 
 impl Visitor<'_> for IdVisitor {

@@ -34,6 +34,7 @@ pub struct Admission {
     in_flight: Arc<InFlight>,
 }
 
+/// The requests in flight on a connection, and their bytes.
 #[derive(Debug)]
 struct InFlight {
     requests: AtomicUsize,

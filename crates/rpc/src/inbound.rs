@@ -61,6 +61,7 @@ pub enum InboundError {
     Stalled(Duration),
 }
 
+/// The framing of received bytes: WebSocket messages or lines.
 #[derive(Debug)]
 enum Assembler {
     Messages(Messages),

@@ -15,33 +15,35 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// Bytes of a connection that are not counted, so that small requests, and an answer with one
-/// chunk of output, seldom wait for others.
+/// The uncounted bytes of a connection: bytes that are not taken from the budget, so that small requests,
+/// and a response with one chunk of output, seldom wait for other connections.
 const UNCOUNTED_BYTES: usize = 128 * 1024;
-/// Bytes of all connections that are not counted, at most.
+/// The maximum of the uncounted bytes of all connections.
 const ALL_UNCOUNTED_BYTES: usize = 32 * 1024 * 1024;
-/// They are not more than this fraction of a smaller budget, but at least this many.
+/// The uncounted bytes of all connections are at most one part in this many of the budget, but not less
+/// than [`LEAST_UNCOUNTED_BYTES`].
 const UNCOUNTED_FRACTION: usize = 4;
 const LEAST_UNCOUNTED_BYTES: usize = 4 * 1024 * 1024;
-/// Fraction of the budget that is kept for connections that hold little.
+/// The reserve for connections that hold few bytes is one part in this many of the budget.
 const RESERVE_FRACTION: usize = 9;
-/// A connection may hold this many times the bytes that are free beyond the reserve.
+/// A connection may hold this many times the free bytes beyond the reserve.
 const LARGE_SHARE: usize = 8;
-/// All connections of a peer may hold this many times these bytes.
+/// All connections of a peer may together hold this many times the free bytes beyond the reserve.
 const PEER_SHARE: usize = 16;
-/// A connection, and a peer, may hold this fraction of all free bytes, the reserve included.
+/// A connection, and a peer, may always hold one part in this many of all free bytes, the reserve included.
 const SMALL_SHARE: usize = 64;
 
 /// Bytes for the messages, answers and bodies of all connections. Clones share it.
 ///
-/// The limit of a connection depends on the bytes that are free (a dynamic threshold, as in
-/// shared-memory switches): a single one may use most of the budget, and many that want all
-/// of it leave something for the next one.
+/// The limit of a connection depends on the free bytes (a dynamic threshold, as in shared-memory
+/// switches): a single connection may use most of the budget, and if many connections use as much as they
+/// may, free bytes are left for another.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget {
     shared: Arc<Budget>,
 }
 
+/// The budget, shared by all connections.
 #[derive(Debug)]
 struct Budget {
     max_bytes: usize,
@@ -77,7 +79,7 @@ impl Budget {
             .is_ok()
     }
 
-    /// Takes up to `bytes` that are not counted. Returns how many.
+    /// Takes up to `bytes` uncounted bytes. Returns how many were taken.
     fn take_uncounted(&self, bytes: usize) -> usize {
         let max = self.max_bytes / UNCOUNTED_FRACTION;
         let max = max.clamp(LEAST_UNCOUNTED_BYTES, ALL_UNCOUNTED_BYTES);
@@ -134,6 +136,7 @@ pub struct PeerMemory {
     shared: Arc<PeerShare>,
 }
 
+/// The bytes that the connections of one peer hold.
 #[derive(Debug)]
 struct PeerShare {
     budget: Arc<Budget>,
@@ -167,6 +170,7 @@ pub struct MemoryShare {
     shared: Arc<Share>,
 }
 
+/// The bytes that one connection holds.
 #[derive(Debug)]
 struct Share {
     budget: Arc<Budget>,

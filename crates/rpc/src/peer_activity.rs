@@ -13,6 +13,7 @@ pub struct PeerActivity {
     shared: Arc<ReadCounter>,
 }
 
+/// The number of reads and of pauses, shared by the clones.
 #[derive(Debug, Default)]
 struct ReadCounter {
     reads: AtomicU64,

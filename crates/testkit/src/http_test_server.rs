@@ -21,6 +21,7 @@ pub struct HttpTestServer {
     accepting: JoinHandle<()>,
 }
 
+/// The counters of a test server.
 #[derive(Debug, Default)]
 struct State {
     requests: Vec<ReceivedRequest>,

@@ -91,6 +91,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Tagged<D> {
     }
 }
 
+/// Passes an object to `visitor`, and nothing else.
 struct ObjectVisitor<V> {
     visitor: V,
     tag: &'static str,
@@ -112,6 +113,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<V> {
     }
 }
 
+/// The members of an object, of which the tag must be a string.
 struct TagCheckedMap<A> {
     members: A,
     tag: &'static str,

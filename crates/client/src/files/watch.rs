@@ -59,7 +59,7 @@ impl FileWatch {
     }
 
     /// Waits for changes and takes them. Changes are gathered for 200 ms from the first one on, and
-    /// while nobody waits. Cancel safe.
+    /// between calls. Cancel safe.
     ///
     /// # Errors
     /// When the executor is lost or was closed. The watch has ended then.
@@ -83,6 +83,7 @@ pub(crate) struct WatchQueue {
     added: Notify,
 }
 
+/// The changes that the handle has not taken yet.
 #[derive(Default)]
 struct Unread {
     paths: BTreeSet<PathBuf>,

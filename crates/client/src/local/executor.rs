@@ -47,6 +47,7 @@ pub struct LocalExecutor {
     inner: Arc<Inner>,
 }
 
+/// The engine and the session of a local executor, shared by its clones.
 pub(super) struct Inner {
     engine: Engine,
     pub(super) session: Session,

@@ -175,6 +175,7 @@ impl FileBackend for LocalFileBackend {
     }
 }
 
+/// Reads blocks of an open file in this process.
 struct LocalBlockReader(OpenFile);
 
 impl BlockReader for LocalBlockReader {

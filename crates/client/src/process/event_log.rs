@@ -43,6 +43,7 @@ pub(crate) struct ProcessLog {
     handle: Mutex<Weak<ProcessShared>>,
 }
 
+/// The journal of a process and its readers, behind one lock.
 struct LogState {
     journal: Journal,
     readers: Readers,
@@ -321,6 +322,7 @@ struct Readers {
 /// The key of the implicit reader.
 const IMPLICIT: u64 = 0;
 
+/// A reader's position, and the task to wake at the next event.
 #[derive(Debug)]
 struct Reader {
     cursor: Seq,

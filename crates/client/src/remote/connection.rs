@@ -66,6 +66,7 @@ pub(super) struct Connection {
     closed: CancellationToken,
 }
 
+/// The requests of a connection that have no response yet, by id.
 #[derive(Default)]
 struct Requests {
     last_id: i64,

@@ -295,9 +295,9 @@ impl ProcessTable {
         }
     }
 
-    /// Returns the last events of the processes to resume the session after: those that fit into the
-    /// first message of a connection, and the others. The server sends the events of the others from
-    /// their last acknowledged one on, and those that are known already are dropped.
+    /// Returns the cursor of each process for resuming the session: first the cursors that fit into the
+    /// first message of a connection, then the rest. For a process of the rest, the server sends all events
+    /// after the last acknowledged event; events that were already received are dropped.
     pub(super) fn resume_from(&self) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
         let mut left = self.session.options.limits.resume_bytes;
         let mut fits = |id: &str| {
@@ -314,15 +314,15 @@ impl ProcessTable {
         if !self.session.is_acked() {
             return BTreeMap::new();
         }
-        let mut from: BTreeMap<_, _> = self.acks.lock().closes().collect();
+        let mut from: BTreeMap<_, _> = self.acks.lock().closed().collect();
         for process in self.followed() {
             from.insert(process.id().to_owned(), process.ackable().0);
         }
         from
     }
 
-    /// Records that a connection has resumed the session after the events `from`. Acknowledges those
-    /// of the other processes on it.
+    /// Records that a connection has resumed the session after the events `from`. Acknowledges the events of
+    /// the other processes on this connection.
     pub(super) fn resumed(
         &self,
         connection: &Connection,
@@ -331,7 +331,7 @@ impl ProcessTable {
     ) {
         self.acks.lock().resumed(from);
         for (process_id, seq) in others {
-            // If it is lost with the connection, the next resume repeats it.
+            // If this message is lost with the connection, the next resume repeats it.
             connection.notify(PROCESS_ACK, &AckParams { process_id, seq });
         }
         self.deadline_changed.notify_one();

@@ -20,6 +20,7 @@ const MAX_BYTES: u64 = 64 * 1024;
 #[derive(Clone)]
 pub struct BearerToken(Source);
 
+/// The source of a token: text, or a file that is read at each use.
 #[derive(Clone)]
 enum Source {
     Fixed(Arc<str>),

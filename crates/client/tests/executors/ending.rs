@@ -83,7 +83,7 @@ async fn background_children_survive_the_exit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dropped_start_is_undone() {
+async fn dropping_start_future_terminates_process() {
     on_every_executor(async |executor| {
         for round in 0..5_u32 {
             let mut start = executor.start(sh("exec sleep 600").id(format!("u{round}")));

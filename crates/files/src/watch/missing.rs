@@ -44,12 +44,12 @@ const LOCAL_FILE_SYSTEMS: [u64; 17] = [
     0x9660,      // iso9660
 ];
 
-/// Paths that do not exist, and one that does.
+/// A request to watch missing paths until one of them exists, and one existing path until it changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissingPathsRequest {
     /// Increases with each request of a client.
     pub id: u64,
-    /// The paths that do not exist; absent for one that this host cannot have.
+    /// The missing paths; `None` for a path that cannot exist on this host.
     pub missing: Vec<Option<PathBuf>>,
     /// A path that exists.
     pub present: Option<Option<PathBuf>>,

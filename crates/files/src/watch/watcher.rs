@@ -61,6 +61,7 @@ pub struct Watcher {
     shared: Arc<Shared>,
 }
 
+/// The state of a watcher, shared with its thread.
 struct Shared {
     listener: Arc<dyn WatchListener>,
     limits: WatchLimits,
@@ -69,6 +70,7 @@ struct Shared {
     state: Mutex<State>,
 }
 
+/// The queued commands and the state of the thread, behind one lock.
 #[derive(Default)]
 struct State {
     commands: VecDeque<Command>,
@@ -81,6 +83,7 @@ struct State {
 
 type Done<T> = Box<dyn FnOnce(T) + Send>;
 
+/// A command to the watcher's thread.
 enum Command {
     Watch(
         WatchKey,

@@ -16,7 +16,7 @@ const ROUNDS: usize = 2000;
 /// Bounds the wait for the other thread.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// The number of swaps without which there was no race.
+/// The minimum number of swaps for a valid run. With fewer, nothing raced.
 const MIN_SWAPS: usize = 10;
 
 /// Runs `operations` while `inside/dir` and a link to `outside` are exchanged in a loop. Repeats them

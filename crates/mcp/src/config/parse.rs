@@ -216,6 +216,7 @@ fn is_header(name: &str) -> bool {
     http::HeaderName::from_bytes(name.as_bytes()).is_ok()
 }
 
+/// The table of one MCP server in the configuration.
 #[derive(Clone, Copy)]
 struct Table<'a>(&'a Map<String, Value>);
 

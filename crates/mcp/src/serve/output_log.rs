@@ -40,6 +40,7 @@ pub(super) struct OutputLog {
     streams: [StreamStats; 2],
 }
 
+/// A retained chunk of output.
 #[derive(Debug)]
 struct Chunk {
     stream: Stream,
@@ -50,6 +51,7 @@ struct Chunk {
     head: bool,
 }
 
+/// The total and the chunks of one stream.
 #[derive(Debug, Default)]
 struct StreamStats {
     total: u64,

@@ -26,6 +26,7 @@ pub(super) struct ProcessRegistry {
     closed: CancellationToken,
 }
 
+/// The processes of a registry, behind one lock.
 #[derive(Default)]
 struct Inner {
     /// Oldest first.

@@ -20,9 +20,9 @@ const SUMMARY_CHARS: usize = 200;
 /// The configuration of a tool server.
 #[derive(Clone, Debug, Default)]
 pub struct ToolServerConfig {
-    /// The default working directory; the executor's own if `None`.
+    /// The default working directory; if `None`, the default working directory of the executor.
     pub cwd: Option<String>,
-    /// Environment variables for every command, in addition to the executor's.
+    /// Environment variables for every command, in addition to the executor's environment.
     pub env: BTreeMap<String, String>,
     /// The name of the remote executor, for the instructions to the model.
     pub name: Option<String>,
@@ -37,7 +37,7 @@ pub struct ToolServerConfig {
 pub struct ToolSandbox {
     /// The name of the sandbox profile.
     pub profile: String,
-    /// The sandbox. It is moved to the default working directory.
+    /// The sandbox policy, whose working directory is replaced by the default working directory.
     pub sandbox: Sandbox,
 }
 
@@ -47,8 +47,8 @@ pub struct ToolServer {
     config: ToolServerConfig,
     /// The executor that was used last.
     executor: RwLock<Arc<ExecutorInfo>>,
-    /// The default working directory of a sandboxed server. It decides which files are
-    /// writable, so it stays the same if the executor returns with another one.
+    /// The default working directory of a sandboxed tool server. Its files are writable, so the
+    /// directory stays the same if the executor reports another one after a reconnect.
     workspace: Option<PathBuf>,
     pub(super) processes: ProcessRegistry,
     pub(super) file_locks: FileLocks,

@@ -28,6 +28,7 @@ const WRITE_QUEUE: usize = 16;
 /// The JSON-RPC error code "Invalid Request".
 const INVALID_REQUEST: i64 = -32600;
 
+/// A transport with one JSON-RPC message per line.
 pub(super) struct LineTransport<R> {
     read: R,
     buffer: BytesMut,

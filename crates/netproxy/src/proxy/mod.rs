@@ -176,6 +176,7 @@ struct Shared {
     limits: Limits,
 }
 
+/// The protocol that a program speaks to the proxy.
 #[derive(Clone, Copy, Debug)]
 enum Protocol {
     Http,

@@ -1,4 +1,4 @@
-//! The proxy that the executor itself uses, for public targets.
+//! Connections to public targets through the HTTP proxy of the server's own `http_proxy` variables.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,7 +20,8 @@ use crate::{Host, Rule, address, dialer};
 /// The longest response of an upstream proxy to `CONNECT`.
 const MAX_RESPONSE: usize = 8 * 1024;
 
-/// The proxies that variables name. Only proxies with the scheme `http` are used.
+/// The proxies of the server's own `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` variables. Only
+/// proxies with the scheme `http` are used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Upstream {
     http: Option<UpstreamProxy>,
@@ -29,7 +30,7 @@ pub(super) struct Upstream {
     exceptions: Vec<Exception>,
 }
 
-/// A proxy of the executor's host.
+/// An HTTP proxy named in the server's own `http_proxy` variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UpstreamProxy {
     host: Host,
@@ -38,6 +39,7 @@ pub(super) struct UpstreamProxy {
     credentials: Option<String>,
 }
 
+/// A host of `no_proxy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Exception {
     All,

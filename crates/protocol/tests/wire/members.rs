@@ -154,7 +154,7 @@ fn unknown_members_are_ignored_unless_strict() {
 }
 
 #[test]
-fn free_maps_accept_every_name() {
+fn maps_accept_any_key() {
     let params = json!({
         "env": {"sandBox": "1", "Env": "2"}, "metadata": {"Sandbox": "3"},
         "envPolicy": {"set": {"Inherit": "4"}},

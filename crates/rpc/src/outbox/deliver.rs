@@ -69,6 +69,7 @@ pub async fn deliver(outbox: Outbox, mut io: WriteHalf, framing: Framing, option
     let _ = tokio::time::timeout(options.close_timeout, io.shutdown()).await;
 }
 
+/// The state of a connection's writing task.
 struct Writer {
     outbox: Outbox,
     frames: FrameBuffer,

@@ -129,6 +129,7 @@ pub struct Outbox {
     shared: Arc<Shared>,
 }
 
+/// The queue of a connection, shared by its outbox handles and its writing task.
 struct Shared {
     state: Mutex<State>,
     /// Notified when there is something to write.
@@ -142,6 +143,7 @@ struct Shared {
     closed: CancellationToken,
 }
 
+/// The messages, feeds and control frames to write, behind one lock.
 #[derive(Default)]
 pub(super) struct State {
     /// Unwritten messages, in order.

@@ -37,6 +37,7 @@ pub struct ReconnectingClient {
     task: JoinHandle<()>,
 }
 
+/// The state of a reconnecting client, shared with its task.
 struct Shared {
     url: String,
     delivery: Delivery,
@@ -47,6 +48,7 @@ struct Shared {
     changed: Notify,
 }
 
+/// The part of the state that changes, behind one lock.
 #[derive(Default)]
 struct State {
     session: Option<String>,

@@ -16,10 +16,10 @@ use tokio::{
 use super::tls::{self, Fingerprint, TlsConfig};
 use crate::remote::token::{BearerToken, SecretError};
 
-/// HTTP statuses of a server that wants to know who connects, or doesn't let them.
+/// HTTP statuses of a rejected upgrade: authentication is required (401), access is denied (403).
 const UNAUTHORIZED: u16 = 401;
 const FORBIDDEN: u16 = 403;
-/// HTTP status of a server that wants fewer attempts.
+/// HTTP status after too many attempts (429).
 const TOO_MANY_REQUESTS: u16 = 429;
 
 /// A byte stream to a server, ready for messages. Returned by a [`Dialer`].
@@ -87,8 +87,7 @@ pub enum DialError {
     /// The token can't be read.
     #[error(transparent)]
     Token(#[from] SecretError),
-    /// The server doesn't let this client in: it wants a token or another one, or the client has no
-    /// access.
+    /// The server rejected the upgrade with HTTP status 401 (no token or an invalid one) or 403 (no access).
     #[error(
         "the server refuses the connection with HTTP status {status}{}{reason}; {}",
         if .reason.is_empty() { "" } else { ": " },

@@ -72,6 +72,7 @@ pub(crate) fn spawn(table: &Arc<ProcessTable>, connection: &Arc<Connection>, tra
     session.tasks.spawn(receiver.run());
 }
 
+/// The task that receives the messages of a connection.
 struct Receiver {
     table: Arc<ProcessTable>,
     connection: Arc<Connection>,

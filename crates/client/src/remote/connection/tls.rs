@@ -24,7 +24,7 @@ use crate::remote::token::{SecretError, read_private_file};
 pub struct TlsOptions {
     /// A PEM file with certificate authorities to trust besides the system's.
     pub ca_file: Option<PathBuf>,
-    /// The only certificate to accept, whoever has signed it and whatever name it has.
+    /// The only certificate to accept, whatever its issuer and its name are.
     pub fingerprint: Option<Fingerprint>,
     /// PEM files with the certificate chain and the private key of the client. Only its owner may
     /// have access to the key.

@@ -1,4 +1,4 @@
-//! Which events to acknowledge, and when. Pure: time is passed in.
+//! Decides which events to acknowledge, and when. Pure: time is passed in.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -9,8 +9,8 @@ use outpost_journal::Seq;
 
 use crate::RemoteLimits;
 
-/// Maximum number of closes to repeat when a session is resumed.
-const MAX_CLOSES: usize = 1024;
+/// Maximum number of acknowledged `closed` events to repeat when a session is resumed.
+const MAX_CLOSED: usize = 1024;
 
 /// Outstanding acknowledgements by process.
 #[derive(Debug)]
@@ -19,11 +19,12 @@ pub(super) struct Acks {
     outstanding: HashMap<String, Outstanding>,
     /// A lower bound of the due times.
     next_due: Option<Instant>,
-    /// Closes that were acknowledged on this connection. If it is lost, the server may not have
-    /// received them.
-    closes: VecDeque<(String, Seq)>,
+    /// The `closed` events that were acknowledged on this connection. If the connection is lost, the server
+    /// may not have received these acknowledgements.
+    closed: VecDeque<(String, Seq)>,
 }
 
+/// An acknowledgement that has not been sent yet.
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
     seq: Seq,
@@ -38,15 +39,15 @@ impl Acks {
             limits,
             outstanding: HashMap::new(),
             next_due: None,
-            closes: VecDeque::new(),
+            closed: VecDeque::new(),
         }
     }
 
     /// Adds an acknowledgement of all events up to `seq`, with `bytes` new bytes. Returns when it
     /// is due.
     ///
-    /// Small amounts are acknowledged after a delay, because the server's window may be small. A
-    /// closed process does not wait for its acknowledgement, so that delay is longer.
+    /// A small number of bytes is acknowledged after a short delay, because the server's window may be
+    /// small. A `closed` event is acknowledged after a longer delay, because no process waits for it.
     pub(super) fn add(
         &mut self,
         id: &str,
@@ -85,8 +86,8 @@ impl Acks {
         self.next_due
     }
 
-    /// Removes and returns the acknowledgements that are due. Closes go with any other, to save
-    /// messages.
+    /// Removes and returns the acknowledgements that are due. If any is due, also returns those of `closed`
+    /// events, to save messages.
     pub(super) fn take_due(&mut self, now: Instant) -> Vec<(String, Seq)> {
         let any = self.outstanding.values().any(|ack| ack.due <= now);
         let due: Vec<_> = self
@@ -95,29 +96,29 @@ impl Acks {
             .collect();
         self.update_next_due();
         for (id, ack) in due.iter().filter(|(_, ack)| ack.closed) {
-            self.closes.push_back((id.clone(), ack.seq));
-            if self.closes.len() > MAX_CLOSES {
-                self.closes.pop_front();
+            self.closed.push_back((id.clone(), ack.seq));
+            if self.closed.len() > MAX_CLOSED {
+                self.closed.pop_front();
             }
         }
         due.into_iter().map(|(id, ack)| (id, ack.seq)).collect()
     }
 
-    /// Returns the closes that a resumed session must be told, because their acknowledgement is
-    /// outstanding or may have been lost.
-    pub(super) fn closes(&self) -> impl Iterator<Item = (String, u64)> + '_ {
+    /// Returns the `closed` events to include in the cursors of a resumed session, because their
+    /// acknowledgement is outstanding or may have been lost.
+    pub(super) fn closed(&self) -> impl Iterator<Item = (String, u64)> + '_ {
         let outstanding = self.outstanding.iter().filter(|(_, ack)| ack.closed);
         let outstanding = outstanding.map(|(id, ack)| (id.clone(), ack.seq.0));
-        let sent = self.closes.iter().map(|(id, seq)| (id.clone(), seq.0));
+        let sent = self.closed.iter().map(|(id, seq)| (id.clone(), seq.0));
         sent.chain(outstanding)
     }
 
-    /// Drops the closes that were part of a resumed session's `from`.
+    /// Drops the `closed` events that were part of the cursors `from` of a resumed session.
     pub(super) fn resumed(&mut self, from: &BTreeMap<String, u64>) {
-        let told = |id: &str, seq: Seq| from.get(id).is_some_and(|from| *from >= seq.0);
-        self.closes.retain(|(id, seq)| !told(id, *seq));
+        let is_sent = |id: &str, seq: Seq| from.get(id).is_some_and(|from| *from >= seq.0);
+        self.closed.retain(|(id, seq)| !is_sent(id, *seq));
         self.outstanding
-            .retain(|id, ack| !(ack.closed && told(id, ack.seq)));
+            .retain(|id, ack| !(ack.closed && is_sent(id, ack.seq)));
         self.update_next_due();
     }
 
@@ -195,15 +196,15 @@ mod tests {
         acks.take_due(now + CLOSE_DELAY);
         acks.add("owed", Seq(4), 0, true, now);
         acks.add("open", Seq(5), 1, false, now);
-        let mut closes: Vec<_> = acks.closes().collect();
-        closes.sort();
-        assert_eq!(closes, [("owed".to_owned(), 4), ("sent".to_owned(), 3)]);
-        let told = closes.into_iter().collect();
+        let mut closed: Vec<_> = acks.closed().collect();
+        closed.sort();
+        assert_eq!(closed, [("owed".to_owned(), 4), ("sent".to_owned(), 3)]);
+        let sent = closed.into_iter().collect();
         acks.add("late", Seq(6), 0, true, now);
-        acks.resumed(&told);
-        let closes: Vec<_> = acks.closes().collect();
+        acks.resumed(&sent);
+        let closed: Vec<_> = acks.closed().collect();
         assert_eq!(
-            closes,
+            closed,
             [("late".to_owned(), 6)],
             "it was not in the request"
         );

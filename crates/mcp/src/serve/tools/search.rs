@@ -76,6 +76,7 @@ struct Directory {
     rules: IgnoreRules,
 }
 
+/// A file whose content is to be searched.
 struct Candidate {
     path: PathBuf,
     link: bool,
