@@ -107,7 +107,7 @@ async fn key_of_an_ended_session_is_removed() {
     let gone = user.run(&["logs", "--on", &url, id]).await;
     assert_eq!(gone.code, Some(1));
     let message =
-        format!("outpost: no process {id}: it has ended, and its server has forgotten it\n");
+        format!("outpost: no process {id}: it has ended, and its record was removed (closed_retention)\n");
     assert_eq!(gone.stderr, message);
     assert!(!user.key_file(id).exists());
 }

@@ -12,21 +12,21 @@ async fn broken_file_is_reported_with_line_and_key() {
         ),
         (
             "retain_bytes = \"lots\"",
-            ":1: cannot use retain_bytes = \"lots\": expected a size",
+            ":1: invalid value for retain_bytes = \"lots\": expected a size",
         ),
-        ("[log]\nlevel = 3", ":2: cannot use log.level = 3: "),
+        ("[log]\nlevel = 3", ":2: invalid value for log.level = 3: "),
         (
             "max_sessions = 99999999999999999999",
-            ":1: cannot use max_sessions = 99999999999999999999: expected a whole number",
+            ":1: invalid value for max_sessions = 99999999999999999999: expected a whole number",
         ),
         (
             "log.level = 2026-11-16",
-            ":1: cannot use log.level = 2026-11-16: ",
+            ":1: invalid value for log.level = 2026-11-16: ",
         ),
         ("listen = [", ":1: "),
         (
             "shell_environment_policy.set = { \"A=B\" = \"x\" }",
-            ":1: cannot use shell_environment_policy.set = ",
+            ":1: invalid value for shell_environment_policy.set = ",
         ),
     ] {
         let user = User::with_file(file);
@@ -134,7 +134,7 @@ async fn similar_or_invalid_variable_is_named() {
         (
             "OUTPOST_MAX_SESSIONS",
             "none",
-            "cannot use OUTPOST_MAX_SESSIONS=\"none\" of the environment: expected a whole number \
+            "invalid value for OUTPOST_MAX_SESSIONS=\"none\" of the environment: expected a whole number \
              greater than 0",
         ),
     ] {
@@ -153,7 +153,7 @@ async fn invalid_profiles_are_named() {
     for (file, message) in [
         (
             "[sandbox]\ndefault_profile = \"x\"",
-            "cannot use sandbox.default_profile = \"x\": there is no such profile",
+            "invalid value for sandbox.default_profile = \"x\": there is no such profile",
         ),
         (
             "[sandbox.profiles.x.files]\n\":home\" = \"read\"",

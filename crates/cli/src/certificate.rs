@@ -127,7 +127,7 @@ fn directory() -> anyhow::Result<PathBuf> {
     };
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
     let state = state.context(
-        "cannot keep a certificate: neither XDG_STATE_HOME nor HOME is an absolute path; use --tls-cert and --tls-key",
+        "cannot store a certificate: neither XDG_STATE_HOME nor HOME is an absolute path; use --tls-cert and --tls-key",
     )?;
     Ok(state.join("outpost/tls"))
 }

@@ -27,6 +27,7 @@ pub(crate) struct LogQueue {
     max_bytes: usize,
 }
 
+/// The queued lines, behind one lock.
 #[derive(Debug, Default)]
 struct State {
     /// Complete lines.

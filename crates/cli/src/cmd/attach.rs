@@ -156,7 +156,7 @@ async fn attach_stdio(
         stdin: (terminal && running)
             .then(|| StdinForwarder::read(Some(EscapeKey::Detach(args.detach_key)))),
         since: found.entry.next_seq,
-        // Its lease is long already.
+        // The session of a detached process has a long lease, so it survives a stopped command.
         held_while_stopped: false,
         on_termination: OnTermination::Detach,
         until: None,

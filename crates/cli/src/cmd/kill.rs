@@ -73,7 +73,7 @@ async fn kill_one(
     id: &str,
     signal: Option<Signal>,
 ) -> anyhow::Result<String> {
-    // A command that follows it is disconnected, and reconnects.
+    // Taking the session over disconnects an attached `outpost` command, which then reconnects.
     let opened = detached::open(on, id, IfAttached::Take).await?;
     let process = opened.process();
     let name = opened.found.name();

@@ -135,7 +135,7 @@ fn execute(
 async fn detach(args: &Run, server: Option<&Endpoint>) -> anyhow::Result<ExitCode> {
     if server.is_some_and(Endpoint::is_launched) {
         return Ok(exit::misuse(
-            "cannot use --on stdio: with --detach: such a server ends with its command",
+            "cannot use --on stdio: with --detach: a stdio server exits with its command",
         ));
     }
     let start = with_terminal(args, program(args, server)?);

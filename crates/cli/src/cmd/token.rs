@@ -167,16 +167,17 @@ fn revoke(path: &Path, name: &str) -> anyhow::Result<()> {
     locked.replace(&file)
 }
 
-/// The file of tokens, locked: a command that read it before another one wrote it would undo that.
+/// The token file, locked from the read to the write, so that concurrent commands do not overwrite each
+/// other's changes.
 struct LockedFile {
-    /// Without symbolic links, so that the file is replaced and not a link to it.
+    /// The path without symbolic links, so that a write replaces the file and not a link to the file.
     path: PathBuf,
-    /// Unlocked when it is closed.
+    /// Closing this file releases the lock.
     _lock: File,
 }
 
 impl LockedFile {
-    /// Waits until no other command has it. With `create`, creates an empty file if there is none.
+    /// Waits until no other command holds the lock. With `create`, creates an empty file if there is none.
     fn open(path: &Path, create: bool) -> anyhow::Result<Self> {
         let failed = || format!("cannot open {}", path.display());
         let absolute = std::path::absolute(path)?;
@@ -191,7 +192,7 @@ impl LockedFile {
             let path = fs::canonicalize(&absolute).with_context(failed)?;
             let identity = |file: &Metadata| (file.dev(), file.ino());
             let locked = identity(&lock.metadata().with_context(failed)?);
-            // Another command may have replaced it while this one waited.
+            // Another command may have replaced the file while this command waited for the lock.
             if fs::metadata(&path).is_ok_and(|now| identity(&now) == locked) {
                 return Ok(LockedFile { path, _lock: lock });
             }
@@ -214,7 +215,7 @@ fn read(path: &Path) -> anyhow::Result<TokenFile> {
         .with_context(|| format!("cannot parse {}", path.display()))
 }
 
-/// The first time that cannot be printed.
+/// The first time that cannot be printed: the year 10000.
 fn latest() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(253_402_300_800)
 }

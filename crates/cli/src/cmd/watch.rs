@@ -314,7 +314,7 @@ impl Batches {
     }
 }
 
-/// Forwards the changes of a watch until it ends. While nobody receives, the watch gathers them.
+/// Forwards the changes of a watch until it ends. While the channel is full, the watch gathers changes.
 async fn forward(
     mut watch: FileWatch,
     given: PathBuf,

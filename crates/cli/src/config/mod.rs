@@ -1,8 +1,8 @@
 //! Server configuration: settings, sources, precedence, validation.
 //!
-//! A new setting is one field with a doc comment in [`tables`], and one row in
-//! `docs/configuration.md`. Its key, variable, flag, and its lines in `config show` and
-//! `config/read` follow from the field.
+//! A new setting takes a field with a doc comment and a default in [`tables`], a line there in
+//! `server_settings` or `limits`, which passes it on, and a row in `docs/configuration.md`. Its
+//! key, variable, flag, and its lines in `config show` and `config/read` follow from the field.
 //!
 //! - [`tables`]: [`Config`], one struct per TOML table; serde reads and writes the values,
 //!   clap takes the flags and their help from the doc comments

@@ -28,12 +28,12 @@ use super::values::size;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PrincipalTable {
-    /// The permitted kinds of work.
+    /// The scopes: groups of methods that the principal may call.
     scopes: BTreeSet<AccessScope>,
-    /// The profile that is its least confinement.
+    /// The profile that is its minimum sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sandbox: Option<String>,
-    /// The directories below which it works.
+    /// The directories to which its processes and file operations are restricted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     roots: Vec<PathBuf>,
     #[serde(skip_serializing_if = "LimitsTable::is_empty")]
@@ -56,6 +56,7 @@ struct LimitsTable {
     cpus: Option<f64>,
 }
 
+/// A number of bytes, written as a size such as `"2GiB"`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 struct Memory(#[serde(with = "size")] usize);
 
@@ -104,8 +105,8 @@ impl PrincipalTable {
         Ok(table)
     }
 
-    /// Its permissions. Symbolic links in roots are resolved now, so that nobody can change later where
-    /// they lead.
+    /// Converts the table to permissions. Resolves symbolic links in roots now, so that a later change of a
+    /// link has no effect.
     pub(crate) fn settings(&self) -> PrincipalSettings {
         let resolved = |root: &PathBuf| Root {
             named: normal(root),
@@ -132,7 +133,7 @@ impl PrincipalTable {
         }
     }
 
-    /// Whether its sandbox grants the working directory, wherever the client chooses it.
+    /// Whether its sandbox grants writing to the working directory, which the client chooses.
     pub(crate) fn chooses_workspace(&self, profiles: &Profiles) -> bool {
         let profile = self.sandbox.as_deref().map(|name| profiles.profile(name));
         let Some(Ok(Some(profile))) = profile else {

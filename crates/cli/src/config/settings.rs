@@ -212,14 +212,14 @@ impl Layers {
         let profile = &config.sandbox.default_profile;
         ensure!(
             config.profiles().has(profile),
-            "cannot use sandbox.default_profile = {profile:?}: there is no such profile in \
+            "invalid value for sandbox.default_profile = {profile:?}: there is no such profile in \
              sandbox.profiles"
         );
         for (name, principal) in &config.principals {
             let profile = principal.sandbox.as_deref();
             ensure!(
                 profile.is_none_or(|profile| config.profiles().has(profile)),
-                "cannot use principals.{name}.sandbox = {:?}: there is no such profile in \
+                "invalid value for principals.{name}.sandbox = {:?}: there is no such profile in \
                  sandbox.profiles",
                 profile.unwrap_or_default()
             );

@@ -106,7 +106,7 @@ fn flags_layer(matches: &ArgMatches) -> anyhow::Result<Layer> {
         let value = setting.parse_words(&words);
         let shown = value_excerpt(setting, &value);
         let set = layer.set(setting, value, None);
-        set.map_err(|why| anyhow!("cannot use --{flag} {shown}: {why}"))?;
+        set.map_err(|why| anyhow!("invalid value for --{flag} {shown}: {why}"))?;
     }
     Ok(layer)
 }
@@ -132,12 +132,12 @@ pub(super) fn environment_layer(
             }
         };
         let text = value.to_str().with_context(|| {
-            format!("cannot use {name} of the environment: it is not UTF-8 text")
+            format!("invalid value for {name} of the environment: it is not UTF-8 text")
         })?;
         let set = layer.set(setting, setting.parse_text(text), None);
         set.map_err(|why| {
             let shown = value_excerpt(setting, &text.into());
-            anyhow!("cannot use {name}={shown} of the environment: {why}")
+            anyhow!("invalid value for {name}={shown} of the environment: {why}")
         })?;
     }
     Ok(layer)
@@ -187,7 +187,7 @@ fn read_table(
                 excerpt(text.get(value.span()).unwrap_or_default())
             };
             let set = layer.set(setting, parsed, Some(line));
-            set.map_err(|why| anyhow!("{at}: cannot use {key} = {shown}: {why}"))?;
+            set.map_err(|why| anyhow!("{at}: invalid value for {key} = {shown}: {why}"))?;
             continue;
         }
         let inside = format!("{key}.");
@@ -198,7 +198,7 @@ fn read_table(
             bail!("{at}: unknown key {shown}{}", hint.unwrap_or_default());
         }
         let DeValue::Table(members) = value.get_ref() else {
-            bail!("{at}: cannot use {shown}: expected a table, as in [{shown}]");
+            bail!("{at}: invalid value for {shown}: expected a table, as in [{shown}]");
         };
         read_table(layer, file, text, &inside, members)?;
     }
@@ -327,20 +327,20 @@ mod tests {
         o.toml:2: unknown key log_level; did you mean log.level?
         o.toml:3: unknown key log.colour
         o.toml:1: unknown key nothing
-        o.toml:1: cannot use log: expected a table, as in [log]
-        o.toml:1: cannot use retain_bytes = "lots": expected a size such as 65536, "64KiB" or "1MiB"
-        o.toml:1: cannot use max_sessions = "12": expected a whole number greater than 0
-        o.toml:1: cannot use max_sessions = 1.5: expected a whole number greater than 0
-        o.toml:1: cannot use session_ttl = -30: expected a time such as 30, "30s", "500ms" or "1h30m"
-        o.toml:1: cannot use session_ttl = 1.5: expected a time such as 30, "30s", "500ms" or "1h30m"
-        o.toml:1: cannot use closed_retention = 1979-05-27: expected a time such as 30, "30s", "500ms" or "1h30m"
-        o.toml:1: cannot use listen = "stdio://": expected a list with at least one URL, such as ["ws://127.0.0.1:0"]
-        o.toml:1: cannot use listen = []: expected a list with at least one URL, such as ["ws://127.0.0.1:0"]
-        o.toml:1: cannot use listen = ["http://x"]: expected ws://IP:PORT, wss://IP:PORT, unix:///absolute/path or stdio://
-        o.toml:1: cannot use trees = "forest": expected one of auto, cgroup, subreaper, group
-        o.toml:2: cannot use log.level = "loud": expected one of off, error, warn, info, debug, trace, or a filter such as outpost_server=debug
-        o.toml:1: cannot use shell_environment_policy.inherit = true: expected one of all, core, none
-        o.toml:1: cannot use shell_environment_policy.set = {"A":"********"}: expected a table of strings, such as { NAME = "value" }
+        o.toml:1: invalid value for log: expected a table, as in [log]
+        o.toml:1: invalid value for retain_bytes = "lots": expected a size such as 65536, "64KiB" or "1MiB"
+        o.toml:1: invalid value for max_sessions = "12": expected a whole number greater than 0
+        o.toml:1: invalid value for max_sessions = 1.5: expected a whole number greater than 0
+        o.toml:1: invalid value for session_ttl = -30: expected a time such as 30, "30s", "500ms" or "1h30m"
+        o.toml:1: invalid value for session_ttl = 1.5: expected a time such as 30, "30s", "500ms" or "1h30m"
+        o.toml:1: invalid value for closed_retention = 1979-05-27: expected a time such as 30, "30s", "500ms" or "1h30m"
+        o.toml:1: invalid value for listen = "stdio://": expected a list with at least one URL, such as ["ws://127.0.0.1:0"]
+        o.toml:1: invalid value for listen = []: expected a list with at least one URL, such as ["ws://127.0.0.1:0"]
+        o.toml:1: invalid value for listen = ["http://x"]: expected ws://IP:PORT, wss://IP:PORT, unix:///absolute/path or stdio://
+        o.toml:1: invalid value for trees = "forest": expected one of auto, cgroup, subreaper, group
+        o.toml:2: invalid value for log.level = "loud": expected one of off, error, warn, info, debug, trace, or a filter such as outpost_server=debug
+        o.toml:1: invalid value for shell_environment_policy.inherit = true: expected one of all, core, none
+        o.toml:1: invalid value for shell_environment_policy.set = {"A":"********"}: expected a table of strings, such as { NAME = "value" }
         o.toml:2: duplicate key
         o.toml:3: string values must be quoted, expected literal string
         "#);
@@ -487,10 +487,10 @@ mod tests {
         unknown variable OUTPOST_RETAIN_BYTE in the environment; did you mean OUTPOST_RETAIN_BYTES?
         unknown variable OUTPOST_TREE in the environment; did you mean OUTPOST_TREES?
         unknown variable OUTPOST_CONFIGS in the environment; did you mean OUTPOST_CONFIG?
-        cannot use OUTPOST_RETAIN_BYTES="lots" of the environment: expected a size such as 65536, "64KiB" or "1MiB"
-        cannot use OUTPOST_MAX_SESSIONS="0" of the environment: expected a whole number greater than 0
-        cannot use OUTPOST_TREES="forest" of the environment: expected one of auto, cgroup, subreaper, group
-        cannot use OUTPOST_SHELL_ENVIRONMENT_POLICY_SET="********" of the environment: expected a table of strings, such as { NAME = "value" }
+        invalid value for OUTPOST_RETAIN_BYTES="lots" of the environment: expected a size such as 65536, "64KiB" or "1MiB"
+        invalid value for OUTPOST_MAX_SESSIONS="0" of the environment: expected a whole number greater than 0
+        invalid value for OUTPOST_TREES="forest" of the environment: expected one of auto, cgroup, subreaper, group
+        invalid value for OUTPOST_SHELL_ENVIRONMENT_POLICY_SET="********" of the environment: expected a table of strings, such as { NAME = "value" }
         "#);
         assert!(!messages.contains("hush"), "{messages}");
         let bytes = OsString::from_vec(vec![0xff]);

@@ -162,4 +162,5 @@ async fn next(
     }
 }
 
+/// The error of a wait for an event that reached its deadline.
 struct EventTimeout;

@@ -136,7 +136,7 @@ fn is_gone(error: &anyhow::Error) -> bool {
 
 /// A process that no longer exists.
 #[derive(Debug, thiserror::Error)]
-#[error("no process {process}: it has ended, and its server has forgotten it")]
+#[error("no process {process}: it has ended, and its record was removed (closed_retention)")]
 struct Gone {
     process: String,
 }

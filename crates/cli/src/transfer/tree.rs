@@ -29,6 +29,7 @@ pub(super) struct TreeWalk<'a> {
     pub(super) options: &'a CopyOptions<'a>,
 }
 
+/// A directory that is still to be walked.
 struct PendingDirectory {
     from: PathBuf,
     to: PathBuf,

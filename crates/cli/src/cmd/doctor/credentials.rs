@@ -110,9 +110,7 @@ fn authentication(settings: AuthSettings) -> Option<Check> {
     let is_configured = settings.needs_token();
     match Authenticator::load(settings) {
         Err(error) => Some(failed(error.to_string())),
-        Ok(_) if is_configured => Some(works(
-            "the settings belong together, and all files can be used",
-        )),
+        Ok(_) if is_configured => Some(works("settings are consistent; all files are usable")),
         Ok(_) => None,
     }
 }

@@ -95,7 +95,7 @@ pub(crate) async fn advice(error: &Error, server: &Endpoint) -> Option<String> {
     let Error::Unreachable { source, .. } = error else {
         return match error {
             Error::TimedOut { .. } => Some(format!(
-                "nothing at {name} answers; check the address, and that no firewall drops packets"
+                "no response from {name}; check the address, and that no firewall drops packets"
             )),
             Error::Disconnected { .. } => Some(format!(
                 "{name} ended the connection; check that it is an Outpost server"

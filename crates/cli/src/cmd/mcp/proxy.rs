@@ -69,10 +69,10 @@ pub(crate) struct Proxy {
 /// Runs the server, and forwards stdin, stdout and stderr.
 pub(super) async fn proxy(args: &Proxy) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let server = args.on.explicit_endpoint()?;
-    let server = server.as_ref();
-    let start = start(args, server)?;
-    let opening = Target::open(server, "outpost mcp proxy", || {
+    let endpoint = args.on.explicit_endpoint()?;
+    let endpoint = endpoint.as_ref();
+    let start = start(args, endpoint)?;
+    let opening = Target::open(endpoint, "outpost mcp proxy", || {
         target::local(None, Level::default())
     });
     let target = match signals.unless_ended(opening).await {
@@ -116,9 +116,10 @@ fn exit_status(end: ProxyEnd) -> (ExitCode, Option<String>) {
     }
 }
 
-/// A remote server gets only the given variables; a local one inherits the environment.
-fn start(args: &Proxy, server: Option<&Endpoint>) -> anyhow::Result<Start> {
-    let env = env_args(&args.env, server.is_none())?;
+/// Builds the start of the MCP server. On a remote executor it gets only the given variables; on the local
+/// executor it inherits the environment.
+fn start(args: &Proxy, endpoint: Option<&Endpoint>) -> anyhow::Result<Start> {
+    let env = env_args(&args.env, endpoint.is_none())?;
     let command = Command {
         program: args.command[0].clone(),
         args: args.command[1..].to_vec(),
@@ -127,10 +128,10 @@ fn start(args: &Proxy, server: Option<&Endpoint>) -> anyhow::Result<Start> {
             .map(|(n, value)| (n, value.into()))
             .collect(),
         env_vars: Vec::new(),
-        cwd: cwd_on(server, args.cwd.as_deref()).map(PathBuf::from),
+        cwd: cwd_on(endpoint, args.cwd.as_deref()).map(PathBuf::from),
     };
     let start = command.start(|name| std::env::var_os(name))?;
-    if server.is_some() {
+    if endpoint.is_some() {
         return Ok(start);
     }
     let all = EnvPolicy {
@@ -148,7 +149,7 @@ async fn relay(
 ) -> ProxyEnd {
     let mut stdin = StdinForwarder::read(None);
     let input = async {
-        // If the process doesn't take the input, its exit tells why.
+        // An error of stdin is ignored: the exit of the process shows the cause.
         let _ = stdin.forward(process).await;
         sleep(GRACE).await;
     };
