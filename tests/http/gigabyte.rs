@@ -10,9 +10,9 @@ use crate::outpost;
 const GIB: u64 = 1024 * 1024 * 1024;
 /// The number of times the reader pauses.
 const PAUSES: u64 = 4;
-/// A body of which nothing was read for this long is blocked.
+/// A body counts as blocked if the server reads none of it for this long.
 const QUIET: Duration = Duration::from_millis(300);
-/// The memory that either side may use besides: windows, socket buffers, allocator slack.
+/// The memory by which the server or the client may grow: windows, socket buffers, allocator slack.
 const MAX_GROWTH_KIB: u64 = 32 * 1024;
 
 /// Waits until the server reads no more of the body.

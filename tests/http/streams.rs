@@ -313,7 +313,7 @@ async fn cancelled_whole_body_request_ends() {
 }
 
 #[tokio::test]
-async fn stream_delays_nothing_else() {
+async fn slow_stream_does_not_delay_other_requests() {
     let (_server, client) = ready().await;
     let size = 30_000_000;
     let web = http_test_server::HttpTestServer::start(move |request| match &*request.target {

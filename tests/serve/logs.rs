@@ -1,4 +1,4 @@
-//! Tests `--log-level` and `--log-format`, and logs that nobody reads.
+//! Tests `--log-level` and `--log-format`, and logs that are not read.
 
 use std::{
     fs::File,

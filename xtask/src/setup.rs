@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn root_only_tools_are_not_required_of_others() {
+    fn root_tools_are_optional_for_other_users() {
         let (here, missing) = sort(false, |_| false);
         assert!(here.is_empty());
         assert_eq!(missing, TOOLS);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_shown_in_the_unit_that_fits_them() {
+    fn numbers_use_largest_fitting_unit() {
         assert_eq!(Unit::Millis.show(0.0), "0 ms");
         assert_eq!(Unit::Millis.show(0.0421), "42 µs");
         assert_eq!(Unit::Millis.show(1.256), "1.26 ms");

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn percentile_has_the_right_share_above() {
+    fn percentile_matches_definition() {
         let values: Vec<f64> = (1..=200).map(f64::from).collect();
         assert_eq!(percentile(&values, 50), 100.0);
         assert_eq!(percentile(&values, 99), 198.0);
