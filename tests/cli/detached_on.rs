@@ -106,8 +106,9 @@ async fn key_of_an_ended_session_is_removed() {
     drop(client);
     let gone = user.run(&["logs", "--on", &url, id]).await;
     assert_eq!(gone.code, Some(1));
-    let message =
-        format!("outpost: no process {id}: it has ended, and its record was removed (closed_retention)\n");
+    let message = format!(
+        "outpost: no process {id}: it has ended, and its record was removed (closed_retention)\n"
+    );
     assert_eq!(gone.stderr, message);
     assert!(!user.key_file(id).exists());
 }

@@ -143,8 +143,9 @@ impl<T> ClosedProcesses<T> {
         oldest.map(|(_, oldest)| oldest.expires)
     }
 
-    /// Evicts output of the peer with the highest usage while there are too many bytes: halves the largest
-    /// log of its session with the highest usage. Once only tails are left, drops them, oldest first.
+    /// Evicts output of the peer with the highest usage while there are too many bytes: halves the
+    /// largest log of its session with the highest usage. Once only tails are left, drops them, oldest
+    /// first.
     fn cut_output(&mut self, tail: u64, limit_retention: &mut impl FnMut(&T, u64) -> u64) {
         let usage = |peer: Usage, share: &SessionShare| (peer.bytes, share.bytes);
         while self.bytes > self.limits.max_bytes {
@@ -196,8 +197,8 @@ impl<T> ClosedProcesses<T> {
         }
     }
 
-    /// Returns the session with the highest usage, of the peer with the highest usage, among the eligible
-    /// sessions. Of sessions with equal usage, returns the session with the oldest process.
+    /// Returns the session with the highest usage, of the peer with the highest usage, among the
+    /// eligible sessions. Of sessions with equal usage, returns the session with the oldest process.
     fn largest_session(
         &self,
         eligible: impl Fn(&SessionShare) -> bool,

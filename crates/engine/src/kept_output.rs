@@ -24,9 +24,9 @@ pub(crate) const MIN_BYTES: usize = 4 * 1024;
 
 /// The memory of the output that processes keep, for their owners or as history.
 ///
-/// A process may keep as many bytes as are free (a dynamic threshold). A single process can therefore use
-/// half of the budget, and several processes always leave free bytes for another. The processes of a peer
-/// may together keep up to eight times the free bytes, so that other peers always find free bytes.
+/// A process may keep as many bytes as are free (a dynamic threshold). A single process can therefore
+/// use half of the budget, and several processes always leave free bytes for another. The processes of a
+/// peer may together keep up to eight times the free bytes, so that other peers always find free bytes.
 #[derive(Debug)]
 pub(crate) struct OutputBudget {
     max_bytes: usize,

@@ -27,7 +27,8 @@ pub enum Peer {
 pub struct PrincipalKey(pub [u8; 16]);
 
 impl Peer {
-    /// Whether the peer is a single authenticated user or principal. Its sessions then belong to it alone.
+    /// Whether the peer is a single authenticated user or principal. Its sessions then belong to it
+    /// alone.
     #[must_use]
     pub fn is_principal(self) -> bool {
         matches!(self, Peer::Principal(_) | Peer::User(_))

@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 use crate::Peer;
 
 /// A peer may hold up to this many times the free permits: eight ninths of all permits when alone, and
-/// eight ninths of the remaining permits for each further peer. Of up to eight permits, one peer gets all.
+/// eight ninths of the remaining permits for each further peer. Of up to eight permits, one peer gets
+/// all.
 pub(crate) const HELD_PER_FREE: usize = 8;
 
 /// Counts the permits that each peer holds and decides whether it gets another one. Clones share the

@@ -1,5 +1,5 @@
-//! Params and results of file operations as app-server clients send them: absolute native paths instead of
-//! `file:` URIs.
+//! Params and results of file operations as app-server clients send them: absolute native paths instead
+//! of `file:` URIs.
 
 use outpost_types::FileMetadata;
 use schemars::JsonSchema;

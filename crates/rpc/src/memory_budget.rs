@@ -15,8 +15,8 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// The uncounted bytes of a connection: bytes that are not taken from the budget, so that small requests,
-/// and a response with one chunk of output, seldom wait for other connections.
+/// The uncounted bytes of a connection: bytes that are not taken from the budget, so that small
+/// requests, and a response with one chunk of output, seldom wait for other connections.
 const UNCOUNTED_BYTES: usize = 128 * 1024;
 /// The maximum of the uncounted bytes of all connections.
 const ALL_UNCOUNTED_BYTES: usize = 32 * 1024 * 1024;
@@ -30,14 +30,15 @@ const RESERVE_FRACTION: usize = 9;
 const LARGE_SHARE: usize = 8;
 /// All connections of a peer may together hold this many times the free bytes beyond the reserve.
 const PEER_SHARE: usize = 16;
-/// A connection, and a peer, may always hold one part in this many of all free bytes, the reserve included.
+/// A connection, and a peer, may always hold one part in this many of all free bytes, the reserve
+/// included.
 const SMALL_SHARE: usize = 64;
 
 /// Bytes for the messages, answers and bodies of all connections. Clones share it.
 ///
 /// The limit of a connection depends on the free bytes (a dynamic threshold, as in shared-memory
-/// switches): a single connection may use most of the budget, and if many connections use as much as they
-/// may, free bytes are left for another.
+/// switches): a single connection may use most of the budget, and if many connections use as much as
+/// they may, free bytes are left for another.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget {
     shared: Arc<Budget>,

@@ -9,8 +9,8 @@ use crate::{Server, auth::TokenSource, server::ServerState};
 /// Interval of the check. A revoked token must be noticed within five seconds.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The number of checks after which files are read although they changed at each check. Until then, changing
-/// files are not read, because they may be half written.
+/// The number of checks after which files are read although they changed at each check. Until then,
+/// changing files are not read, because they may be half written.
 const MAX_UNSETTLED_CHECKS: u32 = 4;
 
 /// The number of checks after which a failed reload is repeated, although no file has changed.
@@ -37,8 +37,8 @@ impl Server {
         !self.credential_files().is_empty()
     }
 
-    /// Makes [`Server::follow_credential_files`] read the files again, changed or not. If a new file cannot be
-    /// used, the previously loaded content stays in use.
+    /// Makes [`Server::follow_credential_files`] read the files again, changed or not. If a new file
+    /// cannot be used, the previously loaded content stays in use.
     pub fn reload_credentials(&self) {
         self.state.reload_requests.send_replace(());
     }
@@ -57,8 +57,8 @@ impl Server {
     }
 }
 
-/// Files that are read together. Each group has its own task: if the file system of one group hangs, tokens in
-/// the files of other groups can still be revoked.
+/// Files that are read together. Each group has its own task: if the file system of one group hangs,
+/// tokens in the files of other groups can still be revoked.
 #[derive(Clone, Debug)]
 struct CredentialFiles {
     source: Source,
@@ -159,8 +159,8 @@ struct Changes {
 }
 
 impl Changes {
-    /// Records the versions of a check. Returns whether to read the files. A half-written file could be valid
-    /// with fewer tokens, so files that changed since the last check are not read yet.
+    /// Records the versions of a check. Returns whether to read the files. A half-written file could be
+    /// valid with fewer tokens, so files that changed since the last check are not read yet.
     fn check(&mut self, now: Vec<Version>) -> bool {
         let is_settled = now == self.seen || self.unsettled_checks >= MAX_UNSETTLED_CHECKS;
         self.seen = now;

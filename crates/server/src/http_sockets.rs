@@ -10,9 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Peer;
 
-/// Accepted sockets whose HTTP request is not yet answered. They do not count as connections, so that probes
-/// are answered while all connections are in use. When there are too many, the oldest socket of the peer
-/// with the most sockets is closed, so that no peer causes the sockets of a peer with fewer to be closed.
+/// Accepted sockets whose HTTP request is not yet answered. They do not count as connections, so that
+/// probes are answered while all connections are in use. When there are too many, the oldest socket of
+/// the peer with the most sockets is closed, so that no peer causes the sockets of a peer with fewer to
+/// be closed.
 pub(crate) struct HttpSockets {
     max: usize,
     /// By peer and the order in which they were accepted. Cancelling closes the socket.

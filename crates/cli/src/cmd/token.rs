@@ -177,7 +177,8 @@ struct LockedFile {
 }
 
 impl LockedFile {
-    /// Waits until no other command holds the lock. With `create`, creates an empty file if there is none.
+    /// Waits until no other command holds the lock. With `create`, creates an empty file if there is
+    /// none.
     fn open(path: &Path, create: bool) -> anyhow::Result<Self> {
         let failed = || format!("cannot open {}", path.display());
         let absolute = std::path::absolute(path)?;

@@ -105,8 +105,8 @@ impl PrincipalTable {
         Ok(table)
     }
 
-    /// Converts the table to permissions. Resolves symbolic links in roots now, so that a later change of a
-    /// link has no effect.
+    /// Converts the table to permissions. Resolves symbolic links in roots now, so that a later change
+    /// of a link has no effect.
     pub(crate) fn settings(&self) -> PrincipalSettings {
         let resolved = |root: &PathBuf| Root {
             named: normal(root),

@@ -148,9 +148,9 @@ pub(crate) fn runtime_directory() -> PathBuf {
     RuntimeDirectory::of_user().path
 }
 
-/// Returns the runtime directory as a path that sandboxed processes must not see: a process that can write
-/// to it can pretend to be the user's server. Returns `None` if the directory would be in a directory that
-/// only another user can enter.
+/// Returns the runtime directory as a path that sandboxed processes must not see: a process that can
+/// write to it can pretend to be the user's server. Returns `None` if the directory would be in a
+/// directory that only another user can enter.
 pub(crate) fn own_path() -> Option<OwnPath> {
     let path = RuntimeDirectory::of_user().path;
     let above = fs::metadata(path.parent()?).ok()?;

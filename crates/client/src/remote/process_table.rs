@@ -296,8 +296,8 @@ impl ProcessTable {
     }
 
     /// Returns the cursor of each process for resuming the session: first the cursors that fit into the
-    /// first message of a connection, then the rest. For a process of the rest, the server sends all events
-    /// after the last acknowledged event; events that were already received are dropped.
+    /// first message of a connection, then the rest. For a process of the rest, the server sends all
+    /// events after the last acknowledged event; events that were already received are dropped.
     pub(super) fn resume_from(&self) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
         let mut left = self.session.options.limits.resume_bytes;
         let mut fits = |id: &str| {
@@ -321,8 +321,8 @@ impl ProcessTable {
         from
     }
 
-    /// Records that a connection has resumed the session after the events `from`. Acknowledges the events of
-    /// the other processes on this connection.
+    /// Records that a connection has resumed the session after the events `from`. Acknowledges the
+    /// events of the other processes on this connection.
     pub(super) fn resumed(
         &self,
         connection: &Connection,

@@ -50,9 +50,9 @@ impl Engine {
                 return Some(permit);
             }
             let is_at_maximum = max.is_some_and(|max| limiter.held_by(peer) >= max);
-            // Evict the oldest unused session of the peer with the most sessions. Never evict from a peer
-            // with fewer sessions than the caller. If the caller is at its own maximum, evict one of its
-            // own.
+            // Evict the oldest unused session of the peer with the most sessions. Never evict from a
+            // peer with fewer sessions than the caller. If the caller is at its own maximum, evict one
+            // of its own.
             let unused = self.list_sessions().into_iter().filter(|session| {
                 session.is_unused() && (!is_at_maximum || session.peer() == peer)
             });

@@ -20,8 +20,8 @@ use crate::{Host, Rule, address, dialer};
 /// The longest response of an upstream proxy to `CONNECT`.
 const MAX_RESPONSE: usize = 8 * 1024;
 
-/// The proxies of the server's own `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` variables. Only
-/// proxies with the scheme `http` are used.
+/// The proxies of the server's own `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` variables.
+/// Only proxies with the scheme `http` are used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Upstream {
     http: Option<UpstreamProxy>,

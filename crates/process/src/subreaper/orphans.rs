@@ -1,10 +1,10 @@
 //! Processes whose subreaper was killed.
 //!
 //! The kernel reparents these orphans to the subreaper factory. If the factory was killed too, they are
-//! reparented to an ancestor of the server or to init, and the server cannot find them. If the server is a
-//! child subreaper itself
-//! ([`SpawnerOptions::adopts_orphans`](crate::SpawnerOptions::adopts_orphans)), it inherits the orphans, and
-//! the subreapers of a killed factory. The server must then reap their zombies.
+//! reparented to an ancestor of the server or to init, and the server cannot find them. If the server is
+//! a child subreaper itself ([`SpawnerOptions::adopts_orphans`](crate::SpawnerOptions::adopts_orphans)),
+//! it inherits the orphans, and the subreapers of a killed factory. The server must then reap their
+//! zombies.
 
 use std::collections::HashSet;
 use std::io::ErrorKind;

@@ -215,8 +215,9 @@ struct Started {
     channel: HelperChannel,
 }
 
-/// Waits for the report of the helper with `listen` TCP listeners and, if it executes a program, until the
-/// channel is closed by `execve`. Fails with the failed step and its errno, if the helper reported one.
+/// Waits for the report of the helper with `listen` TCP listeners and, if it executes a program, until
+/// the channel is closed by `execve`. Fails with the failed step and its errno, if the helper reported
+/// one.
 async fn wait_ready(
     channel: &HelperChannel,
     executes: bool,

@@ -77,8 +77,8 @@ impl Sandbox {
     }
 
     /// Creates those own directories that are absent and that a process with this plan could create.
-    /// Otherwise the sandbox would put a placeholder at such a path, and a server that needs the directory
-    /// could not create it. Returns whether a directory was created.
+    /// Otherwise the sandbox would put a placeholder at such a path, and a server that needs the
+    /// directory could not create it. Returns whether a directory was created.
     pub(super) fn create_own_directories(&self, plan: &Plan) -> bool {
         let is_absent = |path: &Path| {
             let mut rules = plan.rules.iter();

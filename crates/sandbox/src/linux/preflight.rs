@@ -193,8 +193,9 @@ fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<bool, Unenforceab
     Err(explain(support, step, &stderr))
 }
 
-/// Returns whether the helper has a seccomp listener, and its descriptors and memory can be accessed. A security
-/// module may forbid that, and bubblewrap with a set-user-ID bit creates namespaces that aren't ours.
+/// Returns whether the helper has a seccomp listener, and its descriptors and memory can be accessed. A
+/// security module may forbid that, and bubblewrap with a set-user-ID bit creates namespaces that aren't
+/// ours.
 fn can_supervise(helper: &ReceivedReport) -> bool {
     let can_access = |pid| supervisor::is_accessible(pid, CHANNEL_FD);
     helper.seccomp_listener.is_some() && helper.helper_pid.is_some_and(can_access)

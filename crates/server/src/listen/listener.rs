@@ -136,8 +136,8 @@ impl Listener {
         }
     }
 
-    /// Binds a unix socket again if its file was removed. Returns whether clients can reach the socket, and
-    /// logs each change.
+    /// Binds a unix socket again if its file was removed. Returns whether clients can reach the socket,
+    /// and logs each change.
     fn restore(&mut self, reachable: bool) -> bool {
         let Endpoint::Unix(socket) = &mut self.endpoint else {
             return true;

@@ -116,8 +116,8 @@ fn exit_status(end: ProxyEnd) -> (ExitCode, Option<String>) {
     }
 }
 
-/// Builds the start of the MCP server. On a remote executor it gets only the given variables; on the local
-/// executor it inherits the environment.
+/// Builds the start of the MCP server. On a remote executor it gets only the given variables; on the
+/// local executor it inherits the environment.
 fn start(args: &Proxy, endpoint: Option<&Endpoint>) -> anyhow::Result<Start> {
     let env = env_args(&args.env, endpoint.is_none())?;
     let command = Command {

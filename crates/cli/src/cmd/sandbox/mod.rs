@@ -109,8 +109,8 @@ pub(crate) fn sandbox(args: Sandbox) -> anyhow::Result<ExitCode> {
     Ok(run::sandboxed(&command, request.sandbox, level))
 }
 
-/// Prints a note on stderr that a profile grants full access, because the configuration may have selected the
-/// profile.
+/// Prints a note on stderr that a profile grants full access, because the configuration may have
+/// selected the profile.
 pub(crate) fn note_unsandboxed(profile: &str) {
     out::note(&format!(
         "the profile {profile} confines nothing: commands have full access"

@@ -87,7 +87,8 @@ pub enum DialError {
     /// The token can't be read.
     #[error(transparent)]
     Token(#[from] SecretError),
-    /// The server rejected the upgrade with HTTP status 401 (no token or an invalid one) or 403 (no access).
+    /// The server rejected the upgrade with HTTP status 401 (no token or an invalid one) or 403 (no
+    /// access).
     #[error(
         "the server refuses the connection with HTTP status {status}{}{reason}; {}",
         if .reason.is_empty() { "" } else { ": " },

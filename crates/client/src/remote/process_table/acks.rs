@@ -19,8 +19,8 @@ pub(super) struct Acks {
     outstanding: HashMap<String, Outstanding>,
     /// A lower bound of the due times.
     next_due: Option<Instant>,
-    /// The `closed` events that were acknowledged on this connection. If the connection is lost, the server
-    /// may not have received these acknowledgements.
+    /// The `closed` events that were acknowledged on this connection. If the connection is lost, the
+    /// server may not have received these acknowledgements.
     closed: VecDeque<(String, Seq)>,
 }
 
@@ -86,8 +86,8 @@ impl Acks {
         self.next_due
     }
 
-    /// Removes and returns the acknowledgements that are due. If any is due, also returns those of `closed`
-    /// events, to save messages.
+    /// Removes and returns the acknowledgements that are due. If any is due, also returns those of
+    /// `closed` events, to save messages.
     pub(super) fn take_due(&mut self, now: Instant) -> Vec<(String, Seq)> {
         let any = self.outstanding.values().any(|ack| ack.due <= now);
         let due: Vec<_> = self

@@ -27,7 +27,8 @@ pub(in crate::linux) struct HelperConfig {
     /// If the helper makes the mounts, the user and group that it becomes afterwards. None if bubblewrap
     /// makes them or there are no namespaces.
     pub(in crate::linux) user_after_mounts: Option<(u32, u32)>,
-    /// The expected mounts, verified before the program runs, whether bubblewrap or the helper made them.
+    /// The expected mounts, verified before the program runs, whether bubblewrap or the helper made
+    /// them.
     pub(in crate::linux) mounts: Mounts,
     pub(in crate::linux) program: Program,
     /// Landlock rules.
