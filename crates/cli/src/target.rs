@@ -140,7 +140,8 @@ async fn wait_connected(remote: &RemoteExecutor, leftovers: Leftovers) -> bool {
             let connected = timeout(RECONNECT_TIMEOUT, remote.wait_connected()).await;
             connected.is_ok_and(|connected| connected.is_ok())
         }
-        // The executor gives up by itself. Until then, only this connection can end the process.
+        // The executor stops reconnecting after its timeout. Until then, only this connection can end
+        // the process.
         Leftovers::UnknownStart => {
             if let Ok(connected) = timeout(NOTICE_DELAY, remote.wait_connected()).await {
                 return connected.is_ok();

@@ -178,7 +178,7 @@ impl HttpBody {
         Self::new(futures_util::stream::iter(piece))
     }
 
-    /// The next piece; `None` after the last one. Cancel safe.
+    /// The next piece; `None` after the last piece. Cancel safe.
     pub async fn next(&mut self) -> Option<Result<Bytes, Error>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }

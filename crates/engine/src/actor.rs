@@ -126,7 +126,7 @@ impl Actor {
                         usage,
                     };
                     self.process.append(|journal| journal.exited(exit));
-                    // Usually the streams end now: then the close is delivered with
+                    // Usually the streams end now: then `closed` is delivered with
                     // the exit, in one wakeup.
                     for index in (0..self.outputs.len()).rev() {
                         self.read(index, READ_BYTES);
@@ -162,7 +162,7 @@ impl Actor {
         }
         self.process.append(|journal| journal.close(end));
         self.network = None;
-        // Only cleanup follows: let waiting tasks see the close first.
+        // Only cleanup follows, so waiting tasks get to see `closed` first.
         tokio::task::yield_now().await;
         drop(cleanup);
         self.ended.clear();

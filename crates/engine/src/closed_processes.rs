@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(closed.items.len(), 5);
     }
 
-    /// The newest results are not lost while older ones keep everything.
+    /// The newest results are not lost while older results are kept in full.
     #[test]
     fn large_outputs_of_several_sessions_are_cut_alike() {
         let now = Instant::now();

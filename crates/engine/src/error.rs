@@ -47,7 +47,7 @@ pub enum NotPermitted {
     /// To start a process without a sandbox, or use files without one.
     #[error("not permitted: the principal may do this only in a sandbox")]
     Unsandboxed,
-    /// Something that no sandbox can confine.
+    /// An operation that cannot be sandboxed.
     #[error("not permitted: {0} cannot be sandboxed to the sandbox of the principal")]
     Unconfinable(&'static str),
     /// A limit beyond its own.

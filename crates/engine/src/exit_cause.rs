@@ -47,8 +47,8 @@ impl Ending {
         if let Some(limit) = self.cpu_seconds {
             let used = self.usage.map(|usage| usage.cpu_ms);
             let limit = limit.saturating_mul(1000);
-            // A shell passes on the signal of its child as an exit code. The usage tells such a code from one
-            // that a program chose by itself; it counts ticks, so it may be too low.
+            // A shell passes on the signal of its child as an exit code. The usage distinguishes such a
+            // code from a code that a program chose; the usage counts ticks, so it may be too low.
             let is_reached = match signal {
                 Some(SIGKILL) => used.is_some_and(|used| used >= limit),
                 _ if passed_on == SIGXCPU => used.is_none_or(|used| used >= limit / 2),

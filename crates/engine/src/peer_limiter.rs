@@ -11,7 +11,7 @@ use crate::Peer;
 /// all.
 pub(crate) const HELD_PER_FREE: usize = 8;
 
-/// Counts the permits that each peer holds and decides whether it gets another one. Clones share the
+/// Counts the permits that each peer holds and decides whether it gets another permit. Clones share the
 /// permits.
 #[derive(Clone, Debug)]
 pub struct PeerLimiter {

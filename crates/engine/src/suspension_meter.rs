@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 /// The interval of [`SuspensionMeter::tick`].
 pub(crate) const TICK: Duration = Duration::from_secs(1);
-/// A gap between ticks from which the program counts as stopped. Shorter ones are delays of a busy machine.
+/// A gap between ticks from which the program counts as stopped. Shorter gaps are delays of a busy
+/// machine.
 const MAX_GAP: Duration = Duration::from_secs(2);
 
 /// Measures the time that the program did not run, from the gaps between ticks. Without ticks it counts as

@@ -72,7 +72,7 @@ impl Files {
     }
 }
 
-/// Opens the path component by component and creates the missing ones. Rejects symbolic links.
+/// Opens the path component by component and creates missing components. Rejects symbolic links.
 fn create_all(path: &Path) -> Result<(), FilesError> {
     let mut directory = open_root()?;
     for name in component_names(path) {

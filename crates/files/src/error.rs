@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The reason why a file operation failed.
 ///
-/// No message contains another path than the one the caller asked for.
+/// Messages contain only the path that the caller asked for.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 pub enum FilesError {
     /// An error of the operating system.
@@ -167,7 +167,7 @@ impl FilesError {
     }
 }
 
-/// The text for a path that leads to no regular file. Released clients compare the one with a path.
+/// The text for a path that leads to no regular file. Released clients compare the text with a path.
 fn not_a_file(path: Option<&PathUri>) -> String {
     match path {
         Some(path) => format!("path `{}` is not a file", path.as_path().display()),

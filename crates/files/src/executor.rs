@@ -56,7 +56,7 @@ pub struct Sandboxed {
 }
 
 impl FileExecutor {
-    /// An executor in this process that knows no placeholders.
+    /// An executor in this process, without placeholders.
     #[must_use]
     pub fn in_process(files: Files) -> Self {
         Self::InProcess(InProcess {
@@ -282,7 +282,7 @@ fn check_resolved_paths(op: &FileOp) -> Result<(), FilesError> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let followed = op.used_paths().into_iter();
     for used in followed.filter(|used| used.symlinks.are_followed()) {
-        // Of a path whose end does not exist, the nearest parent that does.
+        // For a path that does not exist, open the nearest existing parent.
         for path in used.path.ancestors() {
             let last = match used.path_use {
                 PathUse::Entry if path == used.path => OFlags::NOFOLLOW,

@@ -51,7 +51,7 @@ fn stat(
                 let mode = found.stx_mode.into();
                 (mode, found.stx_size, created, millis(found.stx_mtime))
             }
-            // Some container runtimes block statx. fstatat knows everything but the creation time.
+            // Some container runtimes block statx. fstatat returns everything but the creation time.
             Err(Errno::NOSYS) => {
                 let found = statat(directory, path, flags)?;
                 let size = u64::try_from(found.st_size).unwrap_or(0);

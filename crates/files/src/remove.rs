@@ -163,7 +163,7 @@ fn unlink(parent: &OwnedFd, name: &OsStr) -> Result<Option<OwnedFd>, FilesError>
     Ok(None)
 }
 
-/// Removes the entries of a directory, up to the first one that is a directory.
+/// Removes the entries of a directory, up to the first subdirectory.
 fn empty(directory: impl AsFd, progress: &mut Progress) -> Result<Emptied, FilesError> {
     let directory = directory.as_fd();
     loop {

@@ -99,7 +99,7 @@ impl Journal {
         }
     }
 
-    /// Appends the close, which is always last. Further calls are ignored.
+    /// Appends `closed`, which is always the last event. Further calls are ignored.
     pub fn close(&mut self, end: OutputEnd) {
         debug_assert!(self.exit.is_some(), "close before the exit");
         if self.closed.is_none() {
@@ -126,7 +126,7 @@ impl Journal {
         self.exit.map(|(_, exit)| exit)
     }
 
-    /// Whether the close was appended.
+    /// Whether `closed` was appended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed.is_some()
@@ -209,7 +209,7 @@ impl Journal {
     }
 
     /// Whether a read after this cursor returns at once: there is output, an
-    /// exit that it has not seen, or the close.
+    /// exit that it has not seen, or `closed`.
     #[must_use]
     pub fn has_unseen_for(&self, after: Seq) -> bool {
         self.closed.is_some()
@@ -288,7 +288,7 @@ impl Journal {
         self.kept = VecDeque::new();
     }
 
-    /// Whether the log is closed and an attached owner has seen the close.
+    /// Whether the log is closed and an attached owner has seen `closed`.
     #[must_use]
     pub fn is_delivered(&self) -> bool {
         match self.owner {

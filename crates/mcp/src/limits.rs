@@ -18,7 +18,7 @@ pub struct Limits {
     pub discovery: Duration,
     /// Time to wait for a process's exit after the server closed its own stdin.
     pub exit_after_stdin_closed: Duration,
-    /// Time that a server has to exit by itself after this side closed its stdin. After
+    /// Time that a server has to exit after this side closed its stdin. After
     /// that it is terminated.
     pub stdin_close_grace: Duration,
     /// Maximum number of tools, resources or templates listed per server.

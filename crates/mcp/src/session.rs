@@ -28,7 +28,7 @@ use crate::{CallError, EndReason, Limits, ServerDiagnostics, ServerFailure, diag
 
 /// Timeout for closing a session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
-/// Progress notifications buffered for a slow receiver; older ones are dropped.
+/// Progress notifications buffered for a slow receiver; older notifications are dropped.
 const PROGRESS_BUFFER: usize = 64;
 
 /// A session with a ready server.
@@ -276,7 +276,7 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// Explains a failed handshake. If the connection ended, the diagnostics may know why.
+/// Explains a failed handshake. If the connection ended, the diagnostics may contain the cause.
 fn handshake_failure(
     error: ClientInitializeError,
     diagnostics: &ServerDiagnostics,

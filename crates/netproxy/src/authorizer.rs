@@ -189,7 +189,7 @@ impl Authorizer {
     async fn resolve(&self, host: &Host, allowed: Addresses) -> Option<Vec<IpAddr>> {
         let name = match host {
             Host::Address(address) => return Some(vec![*address]),
-            // Allowed by name: this host, whatever the resolver says.
+            // Allowed by name: always this host, without asking the resolver.
             Host::Name(name) if name == "localhost" && allowed == Addresses::Any => {
                 return Some(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
             }

@@ -48,7 +48,7 @@ pub enum Verdict {
 /// The addresses that a target may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addresses {
-    /// Public ones.
+    /// Public addresses.
     Public,
     /// All.
     Any,

@@ -37,7 +37,7 @@ pub const FIRST_PASSED_FD: i32 = 3;
 /// The maximum number of [`Command::passed`] descriptors.
 pub const MAX_PASSED_FDS: usize = 11;
 
-/// Options for a program that wraps another one, as bubblewrap wraps a sandboxed program.
+/// Options for a program that wraps another program, as bubblewrap wraps a sandboxed program.
 ///
 /// Signals to the process group are meant for the wrapped program, so the wrapper ignores all signals
 /// that can be ignored except `SIGCHLD`. It gets its own session, from which the server's terminal

@@ -114,7 +114,7 @@ impl Control {
     }
 
     /// Sends a signal to each process of the tree once: first to the child's process group, then to
-    /// descendants outside it, as far as the kind of tree knows them. After the leader's exit it goes
+    /// descendants outside it, as far as the kind of tree can find them. After the leader's exit it goes
     /// to the leftover processes.
     pub fn signal_tree(&self, signal: Signal) -> io::Result<()> {
         let Leader { pid, tree, .. } = &*self.0;
@@ -124,7 +124,7 @@ impl Control {
     }
 
     /// Kills the whole tree, including descendants that left the process group. After the leader's
-    /// exit it kills the leftover processes, as far as the kind of tree knows them.
+    /// exit it kills the leftover processes, as far as the kind of tree can find them.
     pub fn kill_tree(&self) -> io::Result<()> {
         let reaped = self.0.reaped.lock();
         self.0.tree.kill((!*reaped).then_some(self.0.pid))

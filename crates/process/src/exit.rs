@@ -105,7 +105,7 @@ impl ExitWatch {
     /// as the tree is not released; otherwise those that their parents have waited for.
     pub fn usage(&self) -> Option<ResourceUsage> {
         let own = self.status.and_then(|status| status.usage);
-        // A wrapper's own usage says nothing about the program.
+        // A wrapper's own usage is not the usage of the program.
         let own = own.filter(|_| !self.control.is_wrapper());
         let tree = self.control.tree_usage();
         let cpu = match (&tree, own) {

@@ -37,7 +37,7 @@ pub(crate) struct Prepared {
 /// a sequence of NUL-terminated strings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecStrings {
-    /// The paths to try, in this order. Relative ones are relative to the working directory.
+    /// The paths to try, in this order. Relative paths are relative to the working directory.
     pub candidates: Vec<u8>,
     /// The arguments, `argv[0]` first.
     pub argv: Vec<u8>,

@@ -12,7 +12,7 @@ use crate::sys::child_setup::SessionMode;
 /// A program and how a child executes it. Also the message that makes a subreaper start it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Program {
-    /// The paths to try, in order. Relative ones are resolved in the child, in its working directory.
+    /// The paths to try, in order. Relative paths are resolved in the child, in its working directory.
     pub(crate) candidates: Strings,
     pub(crate) argv: Strings,
     pub(crate) env: Strings,

@@ -165,7 +165,8 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let in_flight = &self.in_flight;
         in_flight.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
-        // Small requests complete even while large ones are stalled, so they prove nothing.
+        // Small requests complete even while large requests are stalled, so they are no evidence of
+        // progress.
         if self.bytes >= in_flight.large_bytes {
             in_flight.progress.fetch_add(1, Ordering::AcqRel);
             in_flight.stalled.store(false, Ordering::Release);

@@ -120,7 +120,7 @@ impl ProcessLanes {
         }
     }
 
-    /// Runs a request after earlier ones about the same process.
+    /// Runs a request after earlier requests about the same process.
     pub async fn run(&self, key: String, job: Job) {
         self.ordinary.run(key, job).await;
     }

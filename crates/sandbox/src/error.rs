@@ -15,7 +15,7 @@ pub(crate) const MAX_ARGUMENTS: usize = 9000 - 16;
 /// message.
 pub(crate) const MAX_LISTENERS: usize = 32;
 
-/// The reason why a sandboxed process did not start. Clients know the beginnings of the messages.
+/// The reason why a sandboxed process did not start. Clients compare the beginnings of the messages.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// The policy can't be bound to this host.
@@ -130,7 +130,7 @@ fn prefix(kind: FailureKind) -> &'static str {
 /// The reason why a process can't be sandboxed as planned.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// This host can't confine processes.
+    /// This host can't sandbox processes.
     #[error(transparent)]
     Unenforceable(#[from] Unenforceable),
     /// The plan needs more arguments than bubblewrap accepts.

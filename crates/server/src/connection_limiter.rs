@@ -48,8 +48,9 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Takes a permit for one more connection of a peer that may have `max`, if it may have one. Otherwise
-    /// closes the oldest idle connection of a peer that has as many, if there is one.
+    /// Takes a permit for one more connection of a peer that may have `max` connections. If there is
+    /// none, closes the oldest idle connection of a peer that has at least as many connections, if there
+    /// is one.
     pub(crate) fn acquire(
         server: &Arc<ServerState>,
         peer: Peer,

@@ -154,7 +154,7 @@ struct Changes {
     seen: Vec<Version>,
     /// Checks in a row that found further changes.
     unsettled_checks: u32,
-    /// Checks since a reload failed, if the last one did.
+    /// Checks since the last reload, if it failed.
     checks_since_failure: Option<u32>,
 }
 

@@ -27,7 +27,7 @@ impl PeerMemories {
             return self.budget.share();
         }
         let mut peers = self.peers.lock();
-        // Those without connections.
+        // Remove the peers without connections.
         peers.retain(|_, memory| memory.is_used());
         let memory = peers.entry(peer).or_insert_with(|| self.budget.peer());
         memory.share()

@@ -18,9 +18,11 @@ pub struct Settings {
     pub max_connections: usize,
     /// Further open connections of the server's owner.
     pub owner_connections: usize,
-    /// Time after which a connection that has not initialized gives way to another one.
+    /// Time after which a connection that has not initialized may be closed in favour of another
+    /// connection.
     pub initialize_grace: Duration,
-    /// Time without messages after which a connection without processes gives way to another one.
+    /// Time without messages after which a connection without processes may be closed in favour of
+    /// another.
     pub idle_connection: Duration,
     /// Sockets whose HTTP request is not yet answered. Beyond it the oldest one is closed.
     pub max_http_sockets: usize,

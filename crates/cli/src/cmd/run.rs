@@ -234,8 +234,8 @@ async fn run_attached(
         end_tree(&process, remote).await;
     }
     drop(process);
-    // Leftover processes end here. A second signal skips the wait: local ones are killed with this
-    // program, remote ones end with the session's lease.
+    // Leftover processes end here. A second signal skips the wait: local processes are killed with this
+    // program, remote processes end with the session's lease.
     let leaving = async {
         let closed = match urgency {
             ExitUrgency::Abandon => target.executor.close().await,

@@ -157,9 +157,9 @@ async fn run_on_changes(
 
 /// How a command ended.
 enum CommandEnd {
-    /// It exited by itself.
+    /// The command exited without being killed.
     Exited(ExitCode),
-    /// It could not be started, or a signal or an error ends this program too.
+    /// The command could not be started, or a signal or an error ends this program too.
     Final(ExitCode),
 }
 
@@ -259,7 +259,7 @@ struct Batches {
 }
 
 impl Batches {
-    /// Opens all watches, and says so.
+    /// Opens all watches, and prints that they are open.
     async fn open(locations: &mut LocationResolver, args: &Watch) -> anyhow::Result<Self> {
         let options = WatchOptions {
             recursive: !args.no_recursive,
@@ -330,7 +330,7 @@ async fn forward(
     }
 }
 
-/// Replaces the watched path by the one that the user has given.
+/// Replaces the watched path by the path that the user has given.
 fn batch(given: &Path, watched: &Path, changes: FileChanges) -> Batch {
     let as_given = |path: PathBuf| match path.strip_prefix(watched) {
         Ok(rest) if rest.as_os_str().is_empty() => given.to_owned(),

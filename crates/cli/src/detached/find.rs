@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{endpoint::Endpoint, render::visible::visible};
 
-/// Timeout for the server to close a connection after another one took over the session.
+/// Timeout for the server to close a connection after another connection took over the session.
 const TAKEOVER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum number of takeovers, if two commands keep taking over the session from each other.
@@ -78,7 +78,7 @@ async fn is_taken_over(remote: &RemoteExecutor) -> bool {
     has_been_taken_over(&failed)
 }
 
-/// Returns whether the connection failed because another one took over the session.
+/// Returns whether the connection failed because another connection took over the session.
 pub(crate) fn has_been_taken_over(state: &ConnectionState) -> bool {
     let ConnectionState::Failed { cause, .. } = state else {
         return false;

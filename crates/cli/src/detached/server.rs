@@ -1,4 +1,4 @@
-//! The server that runs detached work: the one that `--on` names, or the user's own.
+//! The server that runs detached work: the server that `--on` names, or the user's own server.
 
 use std::time::Duration;
 

@@ -29,7 +29,7 @@ pub(crate) struct Transcript {
 }
 
 impl Transcript {
-    /// A transcript of the retained output, or of everything until the close.
+    /// A transcript of the retained output, or of everything until `closed`.
     pub(crate) fn new(entry: &ProcessEntry, follow: bool) -> Self {
         Transcript {
             known_next: entry.next_seq,

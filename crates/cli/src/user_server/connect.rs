@@ -140,7 +140,8 @@ fn version_warning(ours: &str, theirs: Option<&str>) -> Option<String> {
     ))
 }
 
-/// The message for a user whose server was killed. Only the next one knows which processes are its own.
+/// The message for a user whose server was killed. Only the next server can find the remaining
+/// processes.
 pub(crate) const WAS_KILLED: &str = "your server was killed, and some of what it ran may still be running; \
      `outpost run --detach` starts another one, which ends and names it";
 

@@ -126,7 +126,7 @@ impl FileWriter {
         bytes: &[u8],
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, FileError>> {
-        // Also reports errors of the blocks in flight.
+        // Reports errors of the blocks in flight too.
         ready!(self.poll_at_most(MAX_IN_FLIGHT - 1, cx))?;
         if self.collected.capacity() == 0 {
             self.collected.reserve_exact(BLOCK_BYTES);

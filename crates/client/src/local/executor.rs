@@ -35,7 +35,7 @@ use crate::{
     Error, Executor, Files, HttpRequest, HttpResponse, Pending, Process, Start, process::ProcessLog,
 };
 
-/// The error text of all operations after a close.
+/// The error text of all operations on a closed executor.
 pub(super) const CLOSED: &str = "the executor was closed";
 
 /// Runs processes as children of this program.
@@ -312,7 +312,7 @@ impl Inner {
 
     fn forward_events(self: &Arc<Self>, process: &engine::Process, after: Seq) -> Known {
         let summary = process.summary();
-        // Clamp the cursor to the last event. For a closed process, replay the close.
+        // Clamp the cursor to the last event. For a closed process, replay `closed`.
         let last = summary.next_seq.previous();
         let after = after.min(if summary.state == ProcessState::Closed {
             last.previous()

@@ -86,7 +86,7 @@ impl LocalFileBackend {
     }
 }
 
-/// Whether the executor is to confine the operation.
+/// Whether the executor is to sandbox the operation.
 fn is_managed(sandbox: &SandboxParams) -> bool {
     matches!(sandbox.permissions, SandboxPermissions::Managed { .. })
 }

@@ -1,9 +1,9 @@
 //! The event log of one process and its readers.
 //!
 //! The executor appends events: the forwarding task of a local executor, or the receiver of a remote
-//! connection. Streams, polls and waits are cursors on the log. The log is bounded: it retains the latest
-//! events and the events that the slowest reader has not read. When the unread bytes reach one window, the
-//! log is full, and the executor stops reading or acknowledging.
+//! connection. Streams, polls and waits are cursors on the log. The log is bounded: it retains the
+//! latest events and the events that the slowest reader has not read. When the unread bytes reach one
+//! window, the log is full, and the executor stops reading or acknowledging.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -312,7 +312,8 @@ impl LogState {
 struct Readers {
     /// Readers by key. [`IMPLICIT`] holds a cursor without having subscribed.
     readers: HashMap<u64, Reader>,
-    /// Whether the implicit reader is a caller that polls. If not, it keeps output for the first subscriber.
+    /// Whether the implicit reader is a caller that polls. If not, it keeps output for the first
+    /// subscriber.
     polling: bool,
     last_key: u64,
 }

@@ -149,7 +149,7 @@ impl Events {
         }
     }
 
-    /// Returns the next event, or `None` after the last one. Cancel safe.
+    /// Returns the next event, or `None` after the last event. Cancel safe.
     pub async fn next(&mut self) -> Option<Event> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }

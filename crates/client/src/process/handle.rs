@@ -30,7 +30,7 @@ pub(crate) trait ProcessBackend: Send + Sync {
     /// Terminates the process tree. Returns whether the process was running.
     fn terminate(&self, how: Terminate) -> Pending<'_, bool>;
 
-    /// Handles the drop of the last handle. `terminate` says whether to terminate the process.
+    /// Handles the drop of the last handle. `terminate`: whether to terminate the process.
     /// Called from destructors: must not block.
     fn release(&self, terminate: bool);
 }
@@ -193,7 +193,7 @@ impl Process {
         Ok(log.page(after, max_bytes))
     }
 
-    /// Returns a receiver that changes with every event and holds the number of the last one.
+    /// Returns a receiver that changes with every event and holds the number of the last event.
     /// Useful with [`Process::read`].
     #[must_use]
     pub fn wake(&self) -> watch::Receiver<u64> {

@@ -234,7 +234,7 @@ async fn write_all(backend: Arc<dyn ProcessBackend>, mut writes: mpsc::Receiver<
     }
 }
 
-/// Adds queued writes to the batch while they fit. Returns the first that does not.
+/// Adds queued writes to the batch while they fit. Returns the first write that does not fit.
 fn fill_batch(batch: &mut Vec<Write>, writes: &mut mpsc::Receiver<Write>) -> Option<Write> {
     let mut size = batch[0].bytes.len();
     while !batch[0].end && size < WRITE_BYTES {

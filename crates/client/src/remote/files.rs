@@ -142,7 +142,7 @@ pub(super) struct FileHandle {
 
 impl FileHandle {
     /// Opens a handle with a request that has a result `R`. A task waits for the response, even if
-    /// the caller stops waiting: a close can overtake earlier requests, so it must not be sent
+    /// the caller stops waiting: a close request can overtake earlier requests, so it must not be sent
     /// before the response.
     pub(super) async fn open<R: DeserializeOwned, P: Serialize + Send + Sync + 'static>(
         session: &Session,

@@ -182,7 +182,7 @@ pub struct RemoteLimits {
     pub attempt_timeout: Duration,
     /// Timeout of the WebSocket close handshake.
     pub close_timeout: Duration,
-    /// Time after which a launched server is killed that does not exit when its input ends.
+    /// Time after which a launched server is killed if it does not exit at the end of its input.
     pub child_exit_timeout: Duration,
     /// Time without any byte from the server after which a WebSocket counts as lost.
     pub silence_timeout: Duration,
@@ -201,7 +201,7 @@ pub struct RemoteLimits {
     pub ack_bytes: usize,
     /// Time after which fewer bytes are acknowledged.
     pub ack_delay: Duration,
-    /// Time after which the close of a process is acknowledged.
+    /// Time after which the `closed` event of a process is acknowledged.
     pub close_ack_delay: Duration,
     /// Bytes of the event numbers that are sent with a resume. Servers accept 64 KiB before a session is
     /// open. The events of further processes may be sent twice by the server.

@@ -81,7 +81,7 @@ impl ProcessTable {
         Ok(process)
     }
 
-    /// Returns the process with this id, or inserts it. The flag says whether it is new: the
+    /// Returns the process with this id, or inserts it. The flag is whether it is new: the
     /// caller then calls [`Self::read_missing`], after it has created a handle.
     pub(super) fn get_or_attach(
         self: &Arc<Self>,
@@ -168,7 +168,7 @@ impl ProcessTable {
         }
     }
 
-    /// Returns the processes that the server still has to be told to terminate.
+    /// Returns the processes that are still to be terminated by a request to the server.
     pub(super) fn pending_terminations(&self) -> Vec<String> {
         self.entries.lock().terminations().to_vec()
     }

@@ -70,7 +70,7 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// Begins to replace a connection, or returns the reason to give up. `resumable` says whether
+    /// Begins to replace a connection, or returns the reason to give up. `resumable` is whether
     /// there is a session to resume and a way to reach the server again.
     pub(super) fn begin(
         loss: &LossReason,

@@ -62,7 +62,7 @@ pub(super) struct Session {
     pub(super) state: watch::Sender<ConnectionState>,
     /// The current connection, or a candidate for it.
     current: Mutex<Option<Arc<Connection>>>,
-    /// The number of that connection. Events from older ones are ignored.
+    /// The number of that connection. Events from older connections are ignored.
     current_number: AtomicU64,
     /// The server's response to the first `initialize`.
     pub(super) initialize_result: OnceLock<ReceivedInitializeResult>,

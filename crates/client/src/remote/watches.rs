@@ -122,7 +122,7 @@ impl RemoteWatch {
         }
     }
 
-    /// Opens the watch on the current connection. `again` says that it was open before, so that an
+    /// Opens the watch on the current connection. `again`: the watch was open before, so that an
     /// overloaded server is asked until it has space.
     async fn open(&self, again: bool) -> Result<Arc<Connection>, Error> {
         let id = &self.params.watch_id;

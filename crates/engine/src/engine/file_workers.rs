@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Engine, start_retries::retry_transient};
 use crate::{Peer, ServerEnvironment, StartError, process::KILL_TIMEOUT, start::sandbox_request};
 
-/// How long an unneeded worker may take to exit by itself. It removes unfinished files on the way.
+/// How long an unneeded worker may take to exit. It removes unfinished files on the way.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Observes the exit of a file worker. Until it has exited, its placeholders may exist on the host.

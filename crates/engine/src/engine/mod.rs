@@ -53,7 +53,7 @@ struct Shared {
     private_sessions: Mutex<HashMap<SessionId, Session>>,
     /// All processes whose tree may be alive, even if their session is gone.
     alive: Mutex<HashMap<usize, Process>>,
-    /// One permit per session, except private ones.
+    /// One permit per session, except private sessions.
     session_limiter: PeerLimiter,
     /// One permit per process that runs, or has leftover processes or unacknowledged output.
     process_limiter: PeerLimiter,
@@ -135,7 +135,7 @@ impl Engine {
         self.shared.spawner.owns_cgroup(id)
     }
 
-    /// The processes that a killed server had left, and that were killed when this one started.
+    /// The processes that a killed server had left, and that were killed when this server started.
     #[must_use]
     pub fn ended_at_start(&self) -> &[EndedProcess] {
         self.shared.spawner.ended_at_start()
@@ -256,7 +256,7 @@ impl Engine {
         drop(alive);
         self.shared.tasks.spawn(async move {
             // Leftover processes of a sandbox keep the permit and the process id. Each
-            // holds resources here without another limit, and a client that wants to start
+            // holds resources here without another limit, and a client that has to start
             // another process must be able to terminate them.
             if let Some(leftovers) = actor.run().await {
                 leftovers.wait().await;

@@ -1,4 +1,5 @@
-//! Cuts the history of processes when memory is scarce, of the peers that use most.
+//! Evicts the history of processes when memory is scarce, starting with the peers that use the most
+//! memory.
 
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use crate::{Process, kept_output::history_limit};
 const TRIM_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Engine {
-    /// Cuts the history of the processes that keep most, among those of the peers that use most, when
-    /// memory is scarce, until the engine shuts down.
+    /// Evicts the largest histories of the peers that use the most memory, when memory is scarce, until
+    /// the engine shuts down.
     pub(super) async fn trim_history(self) {
         loop {
             tokio::select! {

@@ -191,7 +191,7 @@ impl Engine {
             session.forget(process);
         }
         if self.shared.limits.end_forgotten_sessions {
-            // All of them: the leftover processes of another one may have ended.
+            // Check all processes, because the leftover processes of another process may have ended.
             self.list_sessions()
                 .iter()
                 .for_each(|session| self.end_if_forgotten(session));

@@ -19,7 +19,7 @@ const PAGE_BYTES: usize = 64 * 1024;
 
 impl Engine {
     /// Returns the command of a start: with the snapshot of its login shell, which is captured if there
-    /// is none yet, or as requested if it wants none or there can be none.
+    /// is none yet, or as requested if the start asks for no snapshot or none can be captured.
     pub(super) async fn command(
         &self,
         session: &Session,
@@ -139,7 +139,7 @@ impl Engine {
 /// A shell that prints its state. Dropping this kills its tree, unless it is done.
 struct CapturingShell {
     process: Process,
-    /// It has printed its state or exited by itself.
+    /// Whether the shell has printed its state or exited.
     is_done: bool,
 }
 

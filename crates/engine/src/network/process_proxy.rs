@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{Session, StartError};
 
-/// The number of decisions of a process that its client has yet to be told. Further ones are dropped.
+/// The maximum number of unreported decisions of a process. Further decisions are dropped.
 const MAX_EVENTS: usize = 256;
 
 /// Descriptors of one connection: to the program and to its target.

@@ -25,7 +25,7 @@ pub(crate) struct SnapshotKey {
     pub(super) program: String,
     pub(super) cwd: PathBuf,
     pub(super) env_policy: Option<EnvPolicy>,
-    /// The policy that confines the shell, requested or of its principal.
+    /// The sandbox policy of the shell: the requested one or the principal's.
     pub(super) policy: Option<Policy>,
     /// The profile must not escape the limits of a command.
     pub(super) limits: ResourceLimits,

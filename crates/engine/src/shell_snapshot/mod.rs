@@ -1,7 +1,7 @@
 //! Shell snapshots: the state that the profile of a login shell leaves. It is captured once for a key
 //! and restored for each command, without running the profile again.
 //!
-//! - `request`: which start wants the snapshot of which shell
+//! - `request`: whether a start asks for a snapshot, and of which shell
 //! - `shell`: the scripts that print and restore the state of each shell
 //! - `state`: reads and parses the printed state
 //! - `snapshot`: the state of one shell, and commands that restore it

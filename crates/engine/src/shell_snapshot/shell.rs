@@ -93,7 +93,7 @@ impl ShellKind {
     /// Returns the line that closes the descriptor from which the state is read.
     pub(crate) fn closing_line(self, descriptor: i32) -> String {
         match self {
-            // It knows no descriptors above 9 by number.
+            // zsh does not support descriptor numbers above 9 in redirections.
             ShellKind::Zsh => {
                 format!("__outpost_fd={descriptor}; exec {{__outpost_fd}}<&-; unset __outpost_fd\n")
             }

@@ -23,7 +23,7 @@ const MAX_DIRECTORIES: usize = 64;
 const MAX_NAME_BYTES: usize = 255;
 
 /// Local file systems, on which inotify reports every change: the magic numbers of `statfs`. Network
-/// file systems are changed by other hosts, and those of the kernel by themselves.
+/// file systems are changed by other hosts, and kernel file systems such as procfs by the kernel.
 const LOCAL_FILE_SYSTEMS: [u64; 17] = [
     0xEF53,      // ext2, ext3, ext4
     0x0102_1994, // tmpfs, devtmpfs
@@ -68,7 +68,7 @@ pub(super) struct MissingWatch {
     present: Option<Descriptor>,
 }
 
-/// The reason why nothing is watched. Clients are only told that it is so.
+/// An error without details: the paths cannot be watched. Clients learn only that the watch failed.
 struct Unwatchable;
 
 impl From<WatchError> for Unwatchable {

@@ -6,11 +6,11 @@
 //! - `path_watch`: a file, a directory with its entries or with everything below, or a path that does
 //!   not exist yet. Every directory on the way to the path is watched too (`resolution`), so a watch
 //!   survives that the path is replaced, removed and created again.
-//! - `missing`: tells once that one of some missing paths may exist.
+//! - `missing`: reports once that one of several missing paths may exist.
 //!
 //! **No lost changes.** A directory is watched before anything is looked up in it. What changes after
 //! that is an event, and what changed before is seen. If the kernel's queue overflows or a limit is
-//! reached, [`Changes::missed`] says so.
+//! reached, [`Changes::missed`] is set.
 
 mod changes;
 mod error;

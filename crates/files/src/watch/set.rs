@@ -85,7 +85,7 @@ impl WatchSet {
         self.close_unused();
     }
 
-    /// Replaces the watch of missing paths. Returns whether the new ones are watched.
+    /// Replaces the watch of missing paths. Returns whether the new paths are watched.
     pub(super) fn watch_missing(&mut self, key: WatchKey, paths: &MissingPathsRequest) -> bool {
         self.unwatch_missing();
         let armed = self.open().ok();

@@ -40,7 +40,7 @@ pub struct WatchLimits {
     pub directories: usize,
     /// Memory of the paths that were gathered and not yet dropped by the listener.
     pub change_bytes: usize,
-    /// Time in which changes are gathered, from the first one on.
+    /// Time in which changes are gathered, from the first change on.
     pub gather: Duration,
 }
 
@@ -133,7 +133,7 @@ impl Watcher {
         self.shared.send(Command::Unwatch(key));
     }
 
-    /// Watches missing paths until one of them may exist, instead of earlier ones with a lower id.
+    /// Watches missing paths until one of them may exist, instead of earlier paths with a lower id.
     /// Calls `done` with whether they are watched, before that is reported.
     pub fn watch_missing(
         &self,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 /// ones split.
 const CHUNK_BYTES: usize = 8 * 1024;
 
-/// An output stream. A terminal has only the first one.
+/// An output stream. A terminal has only the first stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Stream {

@@ -127,7 +127,7 @@ impl ProcessRegistry {
         inner.processes.retain(|known| known.id != process.id);
     }
 
-    /// Drops all processes, which kills the running ones.
+    /// Drops all processes, which kills running processes.
     pub(super) async fn close(&self) {
         self.closed.cancel();
         self.inner.lock().processes.clear();

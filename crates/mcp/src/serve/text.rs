@@ -9,7 +9,7 @@ pub(super) fn decode(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Cuts a line that is longer than `limit` bytes, and says so.
+/// Cuts a line that is longer than `limit` bytes, and marks the cut.
 pub(super) fn shorten(line: &str, limit: usize) -> Cow<'_, str> {
     if line.len() <= limit {
         return Cow::Borrowed(line);
@@ -22,7 +22,7 @@ pub(super) fn shorten(line: &str, limit: usize) -> Cow<'_, str> {
     ))
 }
 
-/// Formats a summary, with a line that says how to read the omitted part.
+/// Formats a summary, with a line on how to read the omitted part.
 pub(super) fn summary(summary: &OutputExcerpt, id: &str, stream: Option<&str>) -> String {
     let head = decode(&summary.head);
     let Some(gap) = summary.gap else {

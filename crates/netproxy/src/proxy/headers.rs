@@ -73,7 +73,7 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
-        // They frame the message or are checked, and must not be removed by a program's wish.
+        // `Connection` may not list headers that frame the message or are checked.
         .filter(|name| ![header::HOST, header::CONTENT_LENGTH].contains(name))
         .collect();
     for name in HOP_BY_HOP.iter().chain(&named) {

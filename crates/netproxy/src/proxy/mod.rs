@@ -37,7 +37,7 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// Limits of a proxy.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The number of connections at the same time. Further ones wait to be accepted.
+    /// The number of connections at the same time. Further connections wait to be accepted.
     pub connections: usize,
     /// A permit for each connection of all proxies of this program.
     pub all_connections: Arc<Semaphore>,

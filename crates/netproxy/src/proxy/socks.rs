@@ -129,7 +129,7 @@ async fn negotiate(stream: &mut TcpStream) -> io::Result<Option<Result<(Host, u1
     }))
 }
 
-/// Sends a reply. The address that the proxy is bound to is not told.
+/// Sends a reply. The reply does not contain the address that the proxy is bound to.
 async fn send(stream: &mut TcpStream, reply: Reply) -> io::Result<()> {
     let reply = [VERSION, reply as u8, 0, IPV4, 0, 0, 0, 0, 0, 0];
     stream.write_all(&reply).await

@@ -21,7 +21,7 @@ const MAGIC: [u8; 4] = *b"OKR3";
 const HEADER: usize = 4 + 4;
 
 /// A longer request is sent in several messages, because a message has to fit into the socket buffer.
-/// Every subreaper allocates this much for the first one.
+/// Every subreaper allocates this much for its first message.
 const CHUNK: usize = 16 * 1024;
 
 /// More than `execve` accepts.
@@ -50,7 +50,7 @@ pub(crate) enum Report {
     },
     /// No child was created, or it failed before `execve`.
     Failed(Stage, i32),
-    /// The leader is a zombie. `alone` says that it left no descendants, which cannot change later.
+    /// The leader is a zombie. `alone`: it left no descendants, which cannot change later.
     Exited {
         status: ExitStatus,
         alone: bool,

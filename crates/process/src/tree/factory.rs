@@ -150,7 +150,7 @@ impl TreeFactory {
                 return Ok(true);
             }
         }
-        // Asked last: a cgroup may have been removed while the existing ones were listed.
+        // Asked last: a cgroup may have been removed while the existing cgroups were listed.
         Ok(removed.contains(id))
     }
 

@@ -35,7 +35,7 @@ pub(super) struct ServerMark {
     pid: Pid,
     /// The start time, which tells a reused pid apart.
     started: u64,
-    /// The inode of its PID namespace. In another one the pid means nothing.
+    /// The inode of its PID namespace. In another namespace the pid means nothing.
     pid_namespace: u64,
 }
 

@@ -173,7 +173,7 @@ impl Writer {
         io.flush().await
     }
 
-    /// Writes one fragment, after control frames. Releases `held` with the last one.
+    /// Writes one fragment, after control frames. Releases `held` with the last fragment.
     async fn write_part(
         &mut self,
         io: &mut WriteHalf,

@@ -156,7 +156,7 @@ pub(super) struct State {
     memory: Option<MemoryCharge>,
     /// Feeds with frames to send, in order of their turns.
     pub(super) ready: VecDeque<Arc<dyn Feed>>,
-    /// Payload of the last unanswered ping. RFC 6455 requires a pong for the last one only.
+    /// Payload of the last unanswered ping. RFC 6455 requires a pong for the last ping only.
     pub(super) pong: Option<Bytes>,
     /// A ping was requested.
     pub(super) ping: bool,

@@ -109,7 +109,7 @@ where
 }
 
 /// Reads the beginning of a rejection's body. Without a `Content-Length`, only what came with the
-/// head, because the end of the body can't be told.
+/// head, because the end of the body is unknown.
 async fn read_reason<S>(io: &mut S, head: &[u8], mut body: BytesMut) -> String
 where
     S: AsyncRead + Unpin + ?Sized,

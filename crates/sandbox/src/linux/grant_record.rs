@@ -4,7 +4,7 @@
 //! A process may have planted symbolic links in these directories, so the record must outlive the server
 //! that started the process. Each version of the file replaces the one before, under a lock on its
 //! directory, and is on disk before the process starts. A file that can't be used is an error: without it,
-//! planted links can't be told from others.
+//! planted links can't be distinguished from other links.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -87,7 +87,7 @@ pub(super) struct GrantRecord {
     known: Mutex<CachedRecord>,
 }
 
-/// The content that this process knows, from the file and from its own grants.
+/// The last known content, from the file and from the grants of this process.
 #[derive(Debug, Default)]
 struct CachedRecord {
     granted: Arc<GrantedRoots>,

@@ -32,7 +32,7 @@ const DEVICE_RIGHTS: u64 = READ | WRITE_FILE | TRUNCATE | IOCTL_DEV;
 const SCOPE_ABSTRACT_UNIX_SOCKET: u64 = 1;
 const SCOPE_SIGNAL: u64 = 1 << 1;
 
-/// Returns all file system rights that a Landlock version knows.
+/// Returns all file system rights that a Landlock version supports.
 fn handled(version: u32) -> u64 {
     let all = (REFER << 3) - 1;
     match version {
@@ -58,7 +58,7 @@ pub(super) fn restrict(grants: &[Grant], level: Level) -> Result<bool, Errno> {
     let attributes = RulesetAttributes {
         handled_fs: handled,
         handled_net: 0,
-        // Also with network access: no policy grants abstract sockets.
+        // Scoped even with network access: no policy grants abstract sockets.
         scoped: if version < 6 {
             0
         } else {

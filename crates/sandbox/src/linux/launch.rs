@@ -21,7 +21,7 @@ use crate::error::{PrepareError, SandboxError};
 /// How much of the helper's output an error message includes.
 pub(super) const MAX_OUTPUT: usize = 1024;
 
-/// How long a failed helper may take to exit by itself before it is killed.
+/// How long a failed helper may take to exit before it is killed.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How long a killed helper may take to exit.

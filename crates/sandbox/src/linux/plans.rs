@@ -1,4 +1,4 @@
-//! Makes plans with what this server knows: its own paths, and what was granted before.
+//! Makes plans from policies, the server's own paths, and the record of earlier grants.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;

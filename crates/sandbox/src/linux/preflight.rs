@@ -51,7 +51,7 @@ pub struct HostSupport {
     pub unix_sockets: bool,
 }
 
-/// The reason why this host can't confine processes.
+/// The reason why this host can't sandbox processes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unenforceable {
     /// The server was configured without a helper command.
@@ -257,7 +257,7 @@ fn bubblewrap_version(bubblewrap: &Path) -> io::Result<String> {
 }
 
 /// Waits for the end of a probe, and kills it at the deadline, or now if there is none. The caller
-/// holds a lock, so the wait must end. Returns whether the probe exited by itself.
+/// holds a lock, so the wait must end. Returns whether the probe exited without being killed.
 fn finish(child: &mut Child, deadline: Option<Instant>) -> io::Result<bool> {
     let exited = deadline.is_some_and(|deadline| exits_by(child, deadline) == Ok(true));
     if !exited {

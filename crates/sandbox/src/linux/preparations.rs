@@ -122,7 +122,7 @@ mod tests {
             "failed to prepare process sandbox: more than 64 earlier ones wait for file systems that do not \
              answer; repair or unmount these"
         );
-        // Those that get an answer make space.
+        // Preparations that complete make space.
         hanging.clear();
         let all = (MAX_PREPARATIONS + MAX_ABANDONED)
             .try_into()

@@ -127,7 +127,7 @@ pub(super) fn drop_bounding_set() -> Result<(), Errno> {
         // SAFETY: no pointers.
         let result = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) };
         match check(result.into()) {
-            // The kernel knows no further capability.
+            // The kernel supports no further capability.
             Err(Errno::INVAL) => break,
             dropped => dropped?,
         };

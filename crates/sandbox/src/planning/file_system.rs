@@ -1,4 +1,4 @@
-//! The file system as planning sees it, and the one of this host.
+//! The file system interface of planning, and the file system of this host.
 
 use std::{
     ffi::OsString,

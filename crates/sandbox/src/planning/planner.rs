@@ -49,7 +49,7 @@ pub struct ServerPaths<'a> {
     pub own: &'a [OwnPath],
 }
 
-/// The limits of a plan. The default is the one in production.
+/// The limits of a plan. The default is used in production.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanLimits {
     /// The number of entries, counted for each workspace root.
@@ -278,7 +278,7 @@ impl Planner<'_> {
             let Resolved { end, links, .. } = resolve(self.view, &path)?;
             if let Some(link) = links.into_iter().next() {
                 let link = link.path;
-                // An error would let any user of the host block all starts.
+                // With an error, any user of the host could block all starts.
                 if !self.named.contains(root) {
                     self.warnings.push(Warning::TemporaryLink(link));
                     continue;

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::Peer;
 
-/// The principal of the one capability token.
+/// The principal of the capability token.
 const CAPABILITY_PRINCIPAL: &str = "capability-token";
 
 /// The principal of a signed token without a subject.

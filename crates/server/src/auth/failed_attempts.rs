@@ -6,10 +6,10 @@ use tokio::time::Instant;
 
 use crate::Peer;
 
-/// Addresses that are remembered. Beyond that the one that failed longest ago is forgotten.
+/// The maximum number of addresses in memory. The address with the oldest failure is removed first.
 const MAX_ADDRESSES: usize = 4096;
 
-/// Failures that are answered at once.
+/// The number of failures of an address that are answered without a delay.
 const FREE_FAILURES: u32 = 3;
 
 /// The delay of the first slow answer. Each further one takes twice as long.

@@ -30,7 +30,7 @@ pub(crate) fn required_scope(method: Method) -> Option<AccessScope> {
         | Method::CommandExecWrite
         | Method::CommandExecResize
         | Method::CommandExecTerminate => Some(AccessScope::Exec),
-        // They read files of the host.
+        // These methods read files of the host.
         Method::EnvironmentConfigRead
         | Method::CapabilityRootsDiscover
         | Method::CapabilitiesDiscover

@@ -27,7 +27,7 @@ pub const PRIVATE_SETTINGS: [&str; 9] = [
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WebSocketAuth {
-    /// They need none, or a named token.
+    /// Clients need no token, or a named token.
     #[default]
     None,
     /// All clients have one token.

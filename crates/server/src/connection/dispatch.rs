@@ -39,11 +39,11 @@ pub(super) struct Dispatch {
     pub(super) lanes: ProcessLanes,
     /// The client has the capability `experimentalApi`.
     is_experimental: bool,
-    /// The client wants every unknown member to be rejected.
+    /// The client asked that every unknown member is rejected.
     pub(super) is_strict: bool,
-    /// `command/exec` is the one of the v0 dialect.
+    /// `command/exec` is that of the v0 dialect.
     pub(super) speaks_v0: bool,
-    /// The client is one of the app-server: it was initialized with `clientInfo`.
+    /// The client is an app-server client: it was initialized with `clientInfo`.
     pub(super) is_app: bool,
     /// Processes that belong to the connection.
     pub(super) connection_sessions: ConnectionSessions,

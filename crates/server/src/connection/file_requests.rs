@@ -91,7 +91,7 @@ impl Dispatch {
         }
     }
 
-    /// Runs a request after earlier ones about the same path. Clients of the app-server send params
+    /// Runs a request after earlier requests about the same path. Clients of the app-server send params
     /// of type `N`, with a native path.
     async fn on_path<P, N, J>(
         &self,
@@ -119,7 +119,7 @@ impl Dispatch {
         Some(())
     }
 
-    /// Runs a request after earlier ones about the same handle.
+    /// Runs a request after earlier requests about the same handle.
     async fn in_order<P: DeserializeOwned, J: Future<Output = ()> + Send + 'static>(
         &self,
         request: Request<'_>,

@@ -87,7 +87,7 @@ impl Dispatch {
             .with_kind(ErrorKind::MalformedMessage)
     }
 
-    /// Reports a malformed message. A client of the app-server is only told that a limit of this
+    /// Reports a malformed message. An app-server client gets an error only if a limit of this
     /// server rejects its request, because its own server ignores everything else.
     pub(super) fn reject_malformed(&self, malformed: &Malformed, message: &[u8]) {
         let error = self.malformed(malformed);

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 /// The maximum number of questions that wait for their answers.
 const MAX_PENDING: usize = 256;
 
-/// The maximum size of a message about a decision. The released clients accept no longer ones.
+/// The maximum size of a message about a decision. Released clients accept no longer messages.
 pub(super) const MAX_BYTES: usize = 8 * 1024;
 
 /// The questions of one connection that wait for their answers.

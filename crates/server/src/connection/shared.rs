@@ -81,7 +81,7 @@ pub(crate) struct Connection {
     pub(super) unauthorized: CancellationToken,
     /// Cancelled when another connection needs its permit.
     pub(crate) gives_way: CancellationToken,
-    /// The sessions that it owns, private ones too.
+    /// The sessions that the connection owns, including private sessions.
     pub(crate) sessions: Mutex<Vec<Session>>,
     opened: Instant,
     /// Time from `opened` to the last message, in milliseconds.
@@ -152,7 +152,7 @@ impl Connection {
     }
 
     /// Whether it may list sessions and use them without attaching: all of them with the scope `admin`, a
-    /// principal its own. Other clients are not told apart.
+    /// principal its own. Other clients cannot be distinguished.
     pub(crate) fn lists_sessions(&self) -> bool {
         self.principal.has(AccessScope::Admin) || self.peer.is_principal()
     }

@@ -1,4 +1,4 @@
-//! Writes notifications as the client of a connection wants them.
+//! Writes notifications with the options that the client of a connection requested.
 
 use std::{
     collections::HashSet,
@@ -13,9 +13,9 @@ use serde::Serialize;
 /// How notifications are written to the client of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct NotificationOptions {
-    /// Methods that the client does not want to be notified of.
+    /// Methods of the notifications that the client has disabled.
     pub(crate) suppressed: HashSet<String>,
-    /// Whether notifications tell when they were written, as those of the app-server do.
+    /// Whether notifications contain the time at which they were written, as in the app-server.
     pub(crate) timestamped: bool,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Notifier<'a> {
         }
     }
 
-    /// Appends a notification, unless the client does not want it.
+    /// Appends a notification, unless the client has disabled its method.
     pub(crate) fn notify<T: Serialize>(&mut self, method: &str, params: &T) {
         let mut message = Vec::new();
         match encode_notification(&mut message, method, params) {

@@ -152,7 +152,7 @@ pub(crate) fn list(connection: &Connection) -> Result<SessionListResult, RpcErro
     let is_admin = connection.principal.has(AccessScope::Admin);
     Ok(SessionListResult {
         sessions: listed.map(|session| entry(session, now)).collect(),
-        // They belonged to any principal of the server before.
+        // These sessions belonged to any principal of the server before.
         ended_at_start: if is_admin {
             engine.ended_at_start().to_vec()
         } else {

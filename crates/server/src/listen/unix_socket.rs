@@ -54,9 +54,9 @@ impl UnixSocket {
         &self.file.path
     }
 
-    /// Binds the socket again if its file is gone, as after a cleanup of temporary files. A
-    /// directory that is gone too is created for this user alone. Returns whether it did. Waits for
-    /// nothing: if another process has the lock, it fails and can be repeated.
+    /// Binds the socket again if its file is gone, as after a cleanup of temporary files. A directory
+    /// that is gone too is created for this user alone. Returns whether it was bound again. Does not
+    /// wait: if another process has the lock, this fails and can be repeated.
     pub(super) fn restore(&mut self) -> Result<bool, ListenError> {
         if self.file.is_ours() {
             return Ok(false);

@@ -77,7 +77,7 @@ impl FollowedProcess {
     }
 
     /// Adds the result of a read: everything retained below `nextSeq`. Each missing event is the
-    /// exit, the close, or lost.
+    /// exit, `closed`, or lost.
     pub(super) fn add_page(&mut self, page: &Value) -> Option<()> {
         for chunk in page["chunks"].as_array()? {
             self.add(Event::Output {

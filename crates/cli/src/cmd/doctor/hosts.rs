@@ -58,7 +58,7 @@ async fn check(name: String, host: HostConfig) -> Check {
             let info = remote.server_info();
             let version = info.map_or("unknown", |info| &info.version);
             let found = format!("version {version}, connected in {millis} ms");
-            // It has answered; how it says goodbye makes no difference.
+            // The server has answered, so an error while disconnecting does not matter.
             let _ = remote.close().await;
             works(found)
         }

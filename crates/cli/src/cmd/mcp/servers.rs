@@ -37,7 +37,7 @@ pub(crate) struct McpConfigArgs {
     pub(crate) verbose: bool,
 }
 
-/// The configured servers, and the executor for remote ones.
+/// The configured servers, and the executor for remote servers.
 pub(super) struct ConfiguredServers {
     pub(super) servers: BTreeMap<String, ServerConfig>,
     server: Option<Endpoint>,

@@ -166,7 +166,7 @@ fn unauthorized_remedy(status: u16, had_token: bool) -> &'static str {
     }
 }
 
-/// Opens connections to a server, the first one and each replacement.
+/// Opens connections to a server: the first connection and each replacement.
 pub trait Dialer: Send + Sync {
     /// Opens a connection.
     fn dial(&self) -> Pin<Box<dyn Future<Output = Result<Transport, DialError>> + Send + '_>>;

@@ -108,7 +108,7 @@ fn spawn(command: &mut Command) -> Result<(Child, ChildStdin, ChildStdout), Dial
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        // Fallback: the receiver gives it time to end by itself first.
+        // Fallback: the receiver first gives the server time to exit.
         .kill_on_drop(true);
     let mut child = command.spawn().map_err(DialError::Launch)?;
     let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {

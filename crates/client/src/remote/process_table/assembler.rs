@@ -130,7 +130,7 @@ impl EventAssembler {
         let oldest = page.chunks.first().map(|chunk| Seq(chunk.seq));
         self.truncated = bytes >= TRUNCATED_BYTES;
         if self.awaits_first_page {
-            // Clamp the cursor to the last event; for a closed process, replay the close.
+            // Clamp the cursor to the last event; for a closed process, replay `closed`.
             let last = if page.closed { end.previous() } else { end };
             self.next = self.next.min(last);
         }

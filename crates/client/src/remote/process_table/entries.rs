@@ -10,7 +10,7 @@ use outpost_journal::Seq;
 /// Maximum number of orphaned ids. The oldest are forgotten first.
 const MAX_ORPHANED: usize = 1024;
 
-/// Maximum number of unclaimed processes. Further ones are not held back.
+/// Maximum number of unclaimed processes. Events of further unclaimed processes are not held back.
 const MAX_UNCLAIMED: usize = 4096;
 
 /// The state of a process id. `P` is a followed process.

@@ -78,7 +78,7 @@ impl LineReader {
             let Some(end) = end else { break };
             self.finish_line(if self.after_cr { "\r\n" } else { "\n" });
             block = &block[end + 1..];
-            // Only bytes after the last line of the range prove that there is another one.
+            // Only bytes after the last line of the range prove that there is another line.
             if self.is_full() && !block.is_empty() {
                 self.full = true;
             }

@@ -109,7 +109,7 @@ fn recv_config() -> io::Result<HelperConfig> {
     channel::decode(&bytes)
 }
 
-/// Marks all descriptors from 3 on as close-on-exec, also ones we don't know of. Kernels before 5.11
+/// Marks all descriptors from 3 on as close-on-exec, including unknown descriptors. Kernels before 5.11
 /// have no such call; there, the descriptors that the server passed are marked.
 fn close_inherited_on_exec() -> io::Result<()> {
     if sys::close_inherited_on_exec().is_err() {
@@ -120,7 +120,7 @@ fn close_inherited_on_exec() -> io::Result<()> {
     Ok(())
 }
 
-/// Moves the descriptors that are passed to the program to the numbers that it knows.
+/// Moves the descriptors that are passed to the program to the numbers that the program expects.
 #[expect(unsafe_code, reason = "descriptors are inherited by number")]
 fn take_passed(first: i32, count: i32) -> Result<(), Errno> {
     for number in 0..count {

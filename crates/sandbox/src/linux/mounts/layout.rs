@@ -221,7 +221,7 @@ fn mount(plan: &Plan, at: usize, rule: &Rule, host: &impl HostView) -> Option<Mo
     let above = above(plan, at).filter(|above| !is_below_dev || is_host_device(&above.path));
     match rule.access {
         Access::Write if is_below_dev && host.is_device(&rule.path) => Some(Mount::Device),
-        // Also below another writable mount: a mount point can't be renamed.
+        // Needed even below another writable mount: a mount point can't be renamed.
         Access::Write => Some(Mount::Writable),
         Access::Read if above.is_some_and(|above| above.access == Access::Read) => None,
         Access::Read => Some(Mount::Readable),

@@ -1,4 +1,4 @@
-//! Checks inside the sandbox that every mount is the one that was planned.
+//! Checks inside the sandbox that every mount is the planned mount.
 //!
 //! Between planning and mounting, a process that was sandboxed earlier may have changed what is at a
 //! writable path. The helper compares each mount with the plan before the program runs.
@@ -27,7 +27,8 @@ impl PlannedMount {
     }
 
     fn matches(&self, opened: &OwnedFd) -> Result<bool, Errno> {
-        // The directory under the mount may have been renamed and another one created in its place.
+        // The directory under the mount may have been renamed and another directory created in its
+        // place.
         if !is_mount_root(opened)? {
             return Ok(false);
         }

@@ -78,7 +78,7 @@ impl Placeholders {
         }))
     }
 
-    /// Creates placeholders at `paths`, or shares existing ones. On failure none is left.
+    /// Creates placeholders at `paths`, or shares existing placeholders. On failure none is left.
     pub(in crate::linux) fn acquire(
         &self,
         paths: &[PathBuf],

@@ -170,7 +170,7 @@ fn recv_paths(socket: impl AsFd) -> BTreeSet<PathBuf> {
 
 /// Removes the placeholders that no sandbox holds. Those that are held stay in `paths`.
 fn remove_free(paths: &mut BTreeSet<PathBuf>) {
-    // A placeholder inside another one comes first.
+    // A placeholder inside another placeholder comes first.
     for path in paths.clone().iter().rev() {
         if remove(path) == Ok(Removal::Held) {
             continue;

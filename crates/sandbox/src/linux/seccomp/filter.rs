@@ -22,7 +22,7 @@ const NATIVE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const NATIVE: u32 = 0xc000_00b7;
 
-/// System calls of the x32 ABI have this bit set. They duplicate the native ones.
+/// System calls of the x32 ABI have this bit set. They duplicate the native system calls.
 const X32: u32 = 0x4000_0000;
 
 /// Compiles the filter. System calls without a rule are allowed: namespaces decide what a call can

@@ -57,7 +57,7 @@ const STACK_SIZE: usize = 128 * 1024;
 /// Answers the calls of one sandbox until it is dropped. Later calls fail with `ENOSYS`.
 #[derive(Debug)]
 pub(super) struct Supervisor {
-    /// Ends by itself when no process of the sandbox lives.
+    /// The thread ends when no process of the sandbox lives.
     task: JoinHandle<()>,
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::SemaphorePermit;
 use super::{FileAccess, FileService};
 use crate::connection::Reply;
 
-/// The largest file that is encoded as a whole. Larger ones are sent while they are read.
+/// The largest file that is encoded as a whole. Larger files are sent while they are read.
 const WHOLE_BYTES: usize = 1024 * 1024 * ReadFileAnswer::BLOCK_UNIT;
 /// The size of a block: a multiple of the base64 unit, so that padding occurs only at the end.
 const BLOCK_BYTES: usize = 32 * 1024 * ReadFileAnswer::BLOCK_UNIT;
