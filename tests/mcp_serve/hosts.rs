@@ -126,7 +126,7 @@ async fn cancelled_command_is_terminated() {
         let pid = dir.path().join("pid");
         let long = format!("echo $$ > '{}'; echo ready; exec sleep 1000", pid.display());
         let long = json!(["run_command", {"command": long}]).to_string();
-        // This call returns after the other one has ended.
+        // This call returns after the other call has ended.
         let pid = format!("$(cat '{}')", pid.display());
         let short = format!("while kill -0 {pid} 2>&-; do sleep 0.05; done; echo gone");
         let short = json!(["run_command", {"command": short}]).to_string();

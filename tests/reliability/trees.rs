@@ -16,7 +16,7 @@ const MISBEHAVING: [(&str, &str); 8] = [
     ("a small fork bomb", FORK_BOMB),
 ];
 
-/// Starts a process in a new session when it is told to terminate.
+/// Starts a process in a new session when it receives SIGTERM.
 const FORKS_ON_TERM: &str = "trap 'setsid sleep 1000 & exit 0' TERM HUP; echo ready; \
                                 while :; do sleep 0.01; done";
 
@@ -137,7 +137,7 @@ async fn exit_while_being_killed_is_one_exit_and_leaves_nothing() {
         let client = server.client().await;
         for number in 0..60 {
             let id = format!("p{number}");
-            // It exits by itself before, during or after the kill.
+            // The process exits before, during or after the kill.
             let script =
                 "setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo ready; read x; exit 3";
             client.start(sh(&id, script).stdin()).await;

@@ -313,7 +313,7 @@ async fn shared_path_with_different_grants_leaves_nothing() {
     assert_eq!(log.code(), 0, "{}", log.stderr());
     end("a").await;
     assert_eq!(left(), 0);
-    // The process with the wider grant ends later, after another one without it has started.
+    // The process with the wider grant ends later, after another process without the grant has started.
     client.start(dirs.script("c", "read x").stdin()).await;
     client
         .start(wider("d", "read x; mkdir -p .git/.git && touch .git/.git/x").stdin())

@@ -22,7 +22,7 @@ use crate::{
 /// Timeout for a lost connection to return after the command has exited. After that, leftover
 /// processes end with the session's lease.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Delay before the user is told about the wait.
+/// Delay before a note about the wait is printed.
 const NOTICE_DELAY: Duration = Duration::from_secs(1);
 /// Timeout for a server to end a session: it terminates, waits 2 s, then kills.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -14,7 +14,7 @@ const CORE: [&str; 11] = [
 const SECRETS: [&str; 3] = ["*KEY*", "*SECRET*", "*TOKEN*"];
 /// The prefix of the server's own variables, which may hold credentials.
 const OWN_PREFIX: &str = "OUTPOST_";
-/// Credentials and settings of other servers that this one replaces.
+/// Credentials and settings of other servers that this server replaces.
 const WITHHELD: [&str; 6] = [
     "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE",
     "CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN",

@@ -123,7 +123,7 @@ mod tests {
         let second = fill(&limiter, Peer::User(2));
         assert_eq!(second.len(), 405);
         assert!(limiter.acquire(Peer::User(3)).is_some());
-        // The larger one gets no permit back before the smaller one has as many.
+        // The peer with more permits gets none back before the other peer has as many.
         drop(first);
         let second_more = fill(&limiter, Peer::User(2));
         assert_eq!(second.len() + second_more.len(), 3641);

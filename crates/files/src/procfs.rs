@@ -26,7 +26,7 @@ pub(crate) fn check_not_own(file: OwnedFd) -> Result<OwnedFd, FilesError> {
     Ok(file)
 }
 
-/// Whether a file in a procfs belongs to this process or to one that cannot be determined.
+/// Whether a file in a procfs belongs to this process or to an unknown process.
 fn is_own(file: impl AsFd) -> bool {
     let Some(path) = path_of(file) else {
         return true;

@@ -24,7 +24,7 @@ pub struct Settings {
     /// Time without messages after which a connection without processes may be closed in favour of
     /// another.
     pub idle_connection: Duration,
-    /// Sockets whose HTTP request is not yet answered. Beyond it the oldest one is closed.
+    /// Sockets whose HTTP request is not yet answered. Beyond this number the oldest socket is closed.
     pub max_http_sockets: usize,
     /// Process starts per connection that run at once.
     pub concurrent_requests: usize,

@@ -20,7 +20,7 @@ const TEXT_COLUMNS: [usize; 3] = [0, 4, 5];
 const OK: &str = "ok";
 const MISSED: &str = "MISSED";
 
-/// Returns true if stdout is a terminal that wants colours.
+/// Returns true if stdout is a terminal that supports colours.
 pub(super) fn wants_colour() -> bool {
     stdout().is_terminal() && env::var_os("NO_COLOR").is_none_or(|no| no.is_empty())
 }

@@ -143,7 +143,7 @@ pub(super) fn environment_layer(
     Ok(layer)
 }
 
-/// The known variable that is closest to this one. The common prefix doesn't count.
+/// The known variable that is closest to this name. The common prefix doesn't count.
 fn nearest_variable(name: &str) -> Option<String> {
     let known = SETTINGS.iter().map(Setting::variable);
     let known = known.chain([CONFIG_VARIABLE.to_owned()]);

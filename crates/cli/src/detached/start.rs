@@ -21,7 +21,7 @@ const INVALID_PARAMS: i64 = -32602;
 const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Starts a process in a session of its own, and returns its id. `command` is its command line,
-/// for lists. The inner error is that of the command, the outer one that of the server.
+/// for lists. The inner error is that of the command, the outer error that of the server.
 pub(crate) async fn start(
     on: Option<&Endpoint>,
     start: Start,

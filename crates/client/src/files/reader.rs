@@ -32,7 +32,7 @@ pub struct FileReader {
     path: PathBuf,
     metadata: FileMetadata,
     /// Requests in flight, so that the latency of the connection is paid once and not for every
-    /// block. While the oldest one is finished, a poll returns it without polling the others, so
+    /// block. While the oldest request is finished, a poll returns it without polling the others, so
     /// each is polled once before it is added: the first poll sends its request.
     pipeline: FuturesOrdered<FileFuture<Block>>,
     /// The offset of the next block to request.
@@ -122,7 +122,7 @@ impl FileReader {
                         self.ended = true;
                     }
                     self.current = block.chunk;
-                    // Request the next block before this one is processed.
+                    // Request the next block before the current block is processed.
                     self.request_blocks(cx);
                 }
                 Some(Err(error)) => {

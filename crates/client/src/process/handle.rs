@@ -137,7 +137,7 @@ impl Process {
         self.handle.log.id()
     }
 
-    /// Returns all events in order, from the oldest one that is retained. Works also after the
+    /// Returns all events in order, from the oldest retained event on. Works also after the
     /// process has closed. The stream ends after [`Event::Closed`](crate::Event::Closed) or
     /// [`Event::Failed`](crate::Event::Failed).
     #[must_use]

@@ -174,7 +174,7 @@ impl BlockReader for RemoteBlockReader {
 }
 
 /// Checks that a block has the requested length or is the last one. The next block is requested
-/// already, at the offset where this one should end: any other length would lose or repeat bytes.
+/// already, at the offset where this block should end: any other length would lose or repeat bytes.
 fn check_length(block: Block, len: u64) -> Result<Block, BackendError> {
     let has = block.chunk.len() as u64;
     if has == len || (has < len && block.eof) {

@@ -1,4 +1,4 @@
-//! Watches paths that do not exist, until one of them may.
+//! Watches missing paths until one of them may exist.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};

@@ -192,7 +192,7 @@ fn reuse(root: &CgroupRoot) -> Option<(u64, OwnedFd)> {
     Some((number, opened.ok()?))
 }
 
-/// Whether the child created cgroups below this one.
+/// Whether the child created cgroups below this cgroup.
 pub(super) fn has_nested(root: BorrowedFd<'_>, number: u64) -> bool {
     let stat = rustix::fs::statat(root, number.to_string(), AtFlags::SYMLINK_NOFOLLOW);
     stat.map_or(true, |stat| stat.st_nlink != 2)

@@ -74,7 +74,7 @@ impl CgroupRoot {
         Ok((root, ended))
     }
 
-    /// Creates another directory, after this one was removed.
+    /// Creates another directory, after the current directory was removed.
     pub(super) fn create_again(&self) -> io::Result<Self> {
         let own = own_cgroup().ok_or(io::ErrorKind::NotFound)?;
         let root = Self::create_in(&own, MAX_RELEASED, &self.removed)?;

@@ -125,7 +125,7 @@ impl Tree {
         }
     }
 
-    /// Whether no other process can have reaped a leader that this one has not.
+    /// Whether the leader cannot have been reaped by another process.
     pub(crate) fn leader_is_ours(&self) -> bool {
         match self {
             Tree::Subreaper(tree) => tree.leader_is_ours(),

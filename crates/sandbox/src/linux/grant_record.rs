@@ -113,7 +113,8 @@ impl GrantRecord {
         }
     }
 
-    /// Returns its directory, which sandboxed processes must not see: one that can open it can lock it.
+    /// Returns its directory, which sandboxed processes must not see: a process that can open it can
+    /// lock it.
     pub(super) fn own_path(&self) -> Option<OwnPath> {
         let path = self.directory.clone()?;
         Some(OwnPath {
@@ -208,7 +209,7 @@ impl<'a> Directory<'a> {
             Err(errno) => return Err(failed(path, "open", errno)),
         };
         check_private(path, &opened, path)?;
-        // A user who can write the directory above can replace this one.
+        // A user who can write the parent directory can replace this directory.
         if let Some(above) = path.parent() {
             let above = std::fs::metadata(above);
             let above = above.map_err(|error| failed(path, "inspect", error))?;

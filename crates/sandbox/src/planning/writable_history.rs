@@ -14,8 +14,8 @@ const CLOCK_MARGIN: Duration = Duration::from_secs(2);
 /// The directories that plans have made writable, also of processes that have ended, each with the time of
 /// its first grant.
 ///
-/// A process may have planted symbolic links there, which must not decide what the next one is granted.
-/// The record is bounded: beyond a limit, the directory with most entries replaces them.
+/// A process may have planted symbolic links there, which must not extend the grants of a later process.
+/// The record is bounded: beyond a limit, the directory with the most entries replaces its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantedRoots {
     roots: BTreeMap<PathBuf, SystemTime>,
@@ -57,7 +57,7 @@ impl GrantedRoots {
         if root.ancestors().any(is_covered) {
             return false;
         }
-        // Directories in this one keep their earlier times.
+        // Directories in this directory keep their earlier times.
         if self.roots.insert(root.to_owned(), time).is_none() {
             self.bytes += root.as_os_str().len();
         }

@@ -78,7 +78,7 @@ fn planted_link_is_recognized_after_a_restart() {
         let message = refused.expect_err("planted").to_string();
         assert!(message.contains("earlier sandboxed process"), "{message}");
         fixture.plan_files(writable(home)).expect("plan");
-        // Without the record, nothing could be told about the link.
+        // Without the record, a planted link could not be distinguished from other links.
         std::fs::write(grant_record(&fixture).join("granted"), "x").expect("write");
         restart(&mut fixture, level);
         let refused = fixture.plan_files(writable(package));

@@ -1,6 +1,6 @@
 //! Signed bearer tokens: JWTs (RFC 7519) in the compact serialization of JWS (RFC 7515).
 //!
-//! The algorithm belongs to the key. The one that a token names only has to be the same, so that a token
+//! The algorithm belongs to the key. The algorithm that a token names must equal it, so that a token
 //! cannot choose `none`, or a public key as a shared secret.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -79,7 +79,7 @@ struct Header {
     crit: Option<Value>,
 }
 
-/// The claims that are checked (RFC 7519, section 4.1). A claim of another type, or one that occurs twice,
+/// The claims that are checked (RFC 7519, section 4.1). A claim of another type, or a duplicate claim,
 /// makes the token invalid.
 #[derive(Deserialize)]
 struct Claims {

@@ -70,7 +70,7 @@ pub enum AddTokenError {
     NoRandomness,
 }
 
-/// The beginning of every token, by which scanners can recognise one that leaked.
+/// The beginning of every token, by which scanners can recognise a leaked token.
 const TOKEN_PREFIX: &str = "outpost_";
 
 impl TokenFile {

@@ -157,7 +157,7 @@ impl Connection {
         self.principal.has(AccessScope::Admin) || self.peer.is_principal()
     }
 
-    /// Whether a session is one of them.
+    /// Whether the connection may list this session and use it without attaching.
     pub(crate) fn is_listed(&self, session: &Session) -> bool {
         let is_own = self.lists_sessions() && session.peer() == self.peer;
         is_own || self.principal.has(AccessScope::Admin)

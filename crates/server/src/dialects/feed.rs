@@ -137,7 +137,7 @@ impl<T: EventEncoder> PushFeed<T> {
         }
     }
 
-    /// Consumes events up to the first one that needs encoding. Returns whether there is
+    /// Consumes events up to the first event that needs encoding. Returns whether there is
     /// one.
     fn consume(&self) -> bool {
         let mut position = self.position.lock();

@@ -27,7 +27,7 @@ async fn stop_for(seconds: u64) {
     tokio::time::advance(Duration::from_secs(seconds)).await;
 }
 
-/// A server that measures stops, with a clock that moves only as told.
+/// A server that measures stops, with a clock that the test advances.
 async fn measuring() -> (Server, FrozenClock) {
     let clock = FrozenClock::new();
     let server = server(Settings::default());

@@ -18,7 +18,7 @@ use crate::bench::rounds::{compare, median, millis};
 use crate::bench::run::Bench;
 use crate::bench::server::Candidate;
 
-/// Writes one line and is idle. Exits by itself if the server leaves it behind.
+/// Writes one line and is idle. Exits if the server leaves it behind.
 const IDLE: &[&str] = &["/bin/sh", "-c", "echo here; exec sleep 300"];
 
 /// Starts in flight.

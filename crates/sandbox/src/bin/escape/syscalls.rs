@@ -230,7 +230,7 @@ fn set_mode(name: &str, mode: &str, path: &str) -> io::Result<i64> {
     }
 }
 
-/// Injects input into a new terminal, so that the one that runs the tests gets none.
+/// Injects input into a new terminal, so that the terminal that runs the tests gets none.
 fn inject(request: i64) -> io::Result<i64> {
     let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
     rustix::pty::grantpt(&master)?;

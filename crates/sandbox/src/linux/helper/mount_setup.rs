@@ -127,7 +127,7 @@ fn mount_all(mounts: &Mounts) -> Result<OwnedFd, MountError> {
     Ok(proc)
 }
 
-/// Returns the attributes of a mount that shows the host's files; none for one that hides them.
+/// Returns the attributes of a mount that shows the host's files; none for a mount that hides them.
 fn attributes(mount: Mount) -> Option<MountAttrFlags> {
     Some(match mount {
         Mount::Writable => NOSUID_NODEV,

@@ -311,7 +311,7 @@ fn first_missing(plan: &Plan, path: &Path, host: &impl HostView) -> PathBuf {
     first.to_owned()
 }
 
-/// Returns the rule that would apply without this one.
+/// Returns the rule that would apply without this rule.
 fn above(plan: &Plan, at: usize) -> Option<&Rule> {
     rule_above(plan, at, &plan.rules[at].path)
 }

@@ -53,7 +53,7 @@ pub(super) struct Placeholder {
     name: OsString,
     /// Holds a shared lock, if the file system supports locks.
     directory: OwnedFd,
-    /// The placeholder of this server that contains this one.
+    /// The placeholder of this server that contains this placeholder.
     outer: Option<Arc<Placeholder>>,
 }
 

@@ -106,7 +106,7 @@ fn closed_directory_of_another_user_is_ignored_unless_replaceable() {
     );
 }
 
-/// Another process may open it while this one runs.
+/// Another process may make the directory accessible while the sandboxed process runs.
 #[test]
 fn own_closed_directory_is_denied_below_a_read_only_path() {
     let tree = FakeFileSystem::new("/ws/ /srv/d/key")

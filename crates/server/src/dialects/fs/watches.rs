@@ -174,7 +174,7 @@ fn open_permitted<R: Serialize + Send + 'static>(
     });
 }
 
-/// Ends a watch, also one that is being opened. Its changes are not sent after the response.
+/// Ends a watch, even if it is still being opened. Its changes are not sent after the response.
 pub(crate) fn unwatch(connection: &Connection, params: &FsUnwatchParams, reply: Reply) {
     let key = connection.watches.feed.remove(&params.watch_id);
     if let (Some(key), Ok(watcher)) = (key, connection.watches.watcher(connection)) {
@@ -183,7 +183,7 @@ pub(crate) fn unwatch(connection: &Connection, params: &FsUnwatchParams, reply: 
     reply.send(Ok(Empty {}));
 }
 
-/// Watches paths that do not exist until one of them may.
+/// Watches missing paths until one of them may exist.
 pub(crate) fn watch_missing(
     connection: &Arc<Connection>,
     params: FsWatchMissingParams,
