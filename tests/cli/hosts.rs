@@ -314,7 +314,7 @@ async fn on_a_terminal(setup: &Setup, line: &str) -> String {
 }
 
 #[tokio::test]
-async fn default_host_is_told_on_a_terminal_only() {
+async fn default_host_is_printed_on_a_terminal_only() {
     let setup = Setup::new().await;
     setup.add().await;
     let told = "outpost: using build, because OUTPOST_HOST is set";

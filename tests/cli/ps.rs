@@ -23,7 +23,7 @@ async fn missing_server_is_not_started_by_ps() {
 }
 
 #[tokio::test]
-async fn killed_server_is_reported_until_the_next_one_runs() {
+async fn killed_server_is_reported_until_the_next_server_runs() {
     let user = new_user();
     // They end with the server.
     let detach = || user.command().env("OUTPOST_TREES", "subreaper");

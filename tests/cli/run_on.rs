@@ -113,7 +113,7 @@ async fn unreachable_server_exits_with_255() {
 }
 
 #[tokio::test]
-async fn slow_connection_is_not_given_up() {
+async fn slow_connection_is_kept() {
     let server = outpost().start().await;
     let link = FaultyLink::to(server.address()).await;
     let script = "trap 'exit 6' INT; echo ready; while :; do sleep 0.02; done";

@@ -53,7 +53,7 @@ async fn watch_survives_cuts_and_tells_that_it_missed_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn overflow_of_the_kernels_queue_is_told() {
+async fn kernel_queue_overflow_is_reported() {
     let server = outpost().start().await;
     let remote = connect(&server.urls()[0]).await.unwrap();
     let dir = server.dir().canonicalize().expect("a path");

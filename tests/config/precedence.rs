@@ -52,7 +52,7 @@ async fn named_file_replaces_the_users_file() {
 }
 
 #[tokio::test]
-async fn server_listens_where_its_file_says() {
+async fn server_listens_on_the_address_in_its_file() {
     let user = User::with_file("listen = [\"stdio://\"]\n[log]\nlevel = \"off\"");
     let output = user.outpost().run(&["serve"]).await;
     // A server on stdio ends with its input.

@@ -82,7 +82,7 @@ async fn unread_stderr_does_not_block_messages() {
 }
 
 #[tokio::test]
-async fn stderr_that_is_read_after_the_end_says_how_much_was_dropped() {
+async fn late_stderr_reader_learns_how_much_was_dropped() {
     let script = "head -c 8000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo '{}'";
     let mut host = Host::start(&[], &sh(script));
     assert_eq!(host.next().await, Some(json!({})));

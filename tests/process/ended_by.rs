@@ -24,7 +24,7 @@ pub(crate) async fn exit(client: &Client, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn every_cause_is_told() {
+async fn every_cause_is_reported() {
     for kind in ["auto", "subreaper", "group"] {
         let (_server, client) = ready_with(&["--trees", kind]).await;
         client.start(sh("exit", "exit 137")).await;

@@ -135,7 +135,7 @@ async fn longest_wait_works() {
 }
 
 #[tokio::test]
-async fn long_poll_delays_nothing_else() {
+async fn long_poll_does_not_delay_other_requests() {
     let (_server, client) = ready().await;
     client
         .start(sh("p", "read x; echo $x >&2; read x").tty())

@@ -18,7 +18,7 @@ const EXITS_ON_TERM: &str = "trap '' HUP; trap 'echo bye; exit 7' TERM; echo rea
                       while :; do sleep 0.02; done";
 
 #[tokio::test]
-async fn process_may_exit_by_itself_within_the_grace_period() {
+async fn process_may_exit_within_the_grace_period() {
     let (_server, client) = ready().await;
     for tty in [false, true] {
         let id = format!("p{tty}");

@@ -195,7 +195,7 @@ async fn concurrency_of_one_works() {
 }
 
 #[tokio::test]
-async fn long_poll_delays_nothing_at_concurrency_one() {
+async fn long_poll_does_not_delay_requests_at_concurrency_one() {
     let (_server, client) = ready_with(&["--concurrent-requests", "1"]).await;
     client.start(sh("p", "read x; echo $x").stdin()).await;
     let read = json!({"processId": "p", "waitMs": 600_000});

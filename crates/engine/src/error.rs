@@ -55,7 +55,7 @@ pub enum NotPermitted {
     Limit {
         /// The limit.
         name: LimitName,
-        /// Its maximum.
+        /// The maximum of the limit.
         max: String,
     },
 }
@@ -116,7 +116,7 @@ pub enum ReadError {
     /// No such process in this session.
     #[error("unknown process id {0}")]
     Unknown(String),
-    /// Its start has not completed yet.
+    /// The start of the process has not completed yet.
     #[error("process id {0} is starting")]
     Starting(String),
 }

@@ -15,7 +15,7 @@ const MAX_SIGNAL: i32 = 64;
 pub(crate) struct Ending {
     pub(crate) exit: Exit,
     pub(crate) timed_out: bool,
-    /// Its termination was requested.
+    /// The termination of the process was requested.
     pub(crate) terminated: bool,
     /// Another program reports its exit and passes on a signal as an exit code.
     pub(crate) wrapped: bool,

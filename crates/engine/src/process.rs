@@ -68,7 +68,7 @@ pub(crate) struct Shared {
     freed: Arc<FreedBytes>,
     /// Memory of the kept output of its peer's processes.
     output_share: OutputShare,
-    /// Its proxy, if it has one.
+    /// The proxy of the process, if it has one.
     network: Option<ProxyActivity>,
 }
 

@@ -50,8 +50,8 @@ pub struct Start {
     pub kill_grace: Duration,
     /// How many processes its peer may have running; `None` for no limit of its own.
     pub max_processes: Option<usize>,
-    /// Its network, if not the network of its policy. A process whose network cannot be enforced does
-    /// not start.
+    /// The network of the process, if not the network of its policy. A process whose network cannot be
+    /// enforced does not start.
     pub network: Option<NetworkRequest>,
     /// Limits on its resources. A process whose limits cannot be enforced does not start.
     pub limits: ResourceLimits,

@@ -39,13 +39,13 @@ pub enum RequestError {
 /// header and the variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VariableFault {
-    /// It is protected.
+    /// The variable is protected.
     #[error("cannot use")]
     Protected,
-    /// It is not set.
+    /// The variable is not set.
     #[error("requires")]
     Unset,
-    /// It is empty.
+    /// The variable is empty.
     #[error("requires a non-empty")]
     Empty,
 }

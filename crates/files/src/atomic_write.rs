@@ -88,7 +88,7 @@ pub(crate) struct StreamWriter {
 enum TempFile {
     Unnamed,
     Named(OsString),
-    /// It has replaced the old file.
+    /// The temporary file has replaced the old file.
     Committed,
 }
 

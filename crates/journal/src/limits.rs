@@ -6,7 +6,7 @@ pub struct Limits {
     /// The number of output bytes to retain.
     pub retain_bytes: usize,
     /// The number of chunks to retain, which bounds a trickle of single bytes.
-    /// It also limits how many chunks an owner may lag.
+    /// This number also limits how many chunks an owner may lag.
     pub retain_chunks: usize,
     /// The number of bytes by which the log may be ahead of its owner.
     pub window_bytes: usize,

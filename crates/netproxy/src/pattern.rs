@@ -50,7 +50,7 @@ pub enum PatternError {
     /// There is no host.
     #[error("domain pattern is empty")]
     Empty,
-    /// It has characters that no host has.
+    /// The pattern has characters that no host has.
     #[error("unsupported domain pattern syntax: {0}")]
     Syntax(String),
     /// `**` stands elsewhere than before the first dot.

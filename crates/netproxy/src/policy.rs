@@ -37,11 +37,11 @@ pub struct Policy {
 /// A decision about a target, before its name is resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is allowed, if its addresses are.
+    /// The target is allowed, if its addresses are allowed.
     Allow(Addresses),
-    /// No rule allows it, and the decider may. Then its addresses still have to be allowed.
+    /// No rule allows the target, and the decider is asked. Its addresses must be allowed in any case.
     Ask(Addresses),
-    /// It is refused.
+    /// The target is refused.
     Deny(Reason),
 }
 

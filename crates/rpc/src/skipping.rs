@@ -7,9 +7,9 @@ use crate::Received;
 /// Reason for which a message is discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// It is over the size limit.
+    /// The message is over the size limit.
     TooLong,
-    /// The system has no memory for it.
+    /// The system has no memory for the message.
     NoMemory,
     /// The memory of all connections is in use.
     Overloaded,

@@ -90,9 +90,9 @@ impl Rule {
 /// A file's identity: device and inode.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The device number of its file system.
+    /// The device number of the file system.
     pub device: u64,
-    /// Its inode number.
+    /// The inode number.
     pub inode: u64,
 }
 

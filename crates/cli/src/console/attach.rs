@@ -43,7 +43,7 @@ pub(crate) enum Outcome {
     Detached,
     /// The process or the connection failed.
     Failed(String),
-    /// Its output can't be written.
+    /// The output of the process can't be written.
     OutputError(io::Error),
     /// Two signals asked for the end, and the process was killed.
     Killed(Signal),

@@ -16,7 +16,7 @@ const MAX_BYTES: u64 = 64 * 1024;
 
 /// A bearer token that identifies the client to a server. `Debug` doesn't show it.
 ///
-/// It is sent only over `wss://`, to a unix socket or to a loopback address.
+/// The token is sent only over `wss://`, to a unix socket or to a loopback address.
 #[derive(Clone)]
 pub struct BearerToken(Source);
 
@@ -47,7 +47,7 @@ pub enum SecretError {
     Exposed {
         /// The file.
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits of the file.
         mode: u32,
     },
     /// Another user can replace the file.

@@ -92,7 +92,7 @@ async fn watch_that_is_refused_later_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn abandoned_request_is_undone() {
+async fn aborting_a_watch_request_sends_unwatch() {
     let mut sim = Sim::new();
     let (remote, mut connection) = sim.connect(watching_server()).await;
     let watching = remote.watch("/d".as_ref(), TREE);

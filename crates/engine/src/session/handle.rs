@@ -135,7 +135,7 @@ pub(super) struct State {
     pub(super) link: Option<Arc<dyn Link>>,
     /// The task that ends the session when it expires.
     pub(super) timer: Option<AbortHandle>,
-    /// Its permit among the sessions of all peers, until it ends.
+    /// The permit of the session, until the session ends.
     pub(super) permit: Option<PeerPermit>,
 }
 
@@ -235,7 +235,7 @@ impl Session {
         self.state().delivery
     }
 
-    /// Its processes.
+    /// Returns the processes of the session.
     #[must_use]
     pub fn processes(&self) -> Vec<Process> {
         self.state().slots.live().cloned().collect()

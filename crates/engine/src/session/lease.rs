@@ -23,16 +23,16 @@ pub enum Ttl {
 pub enum ResumeError {
     /// Another connection is attached.
     Attached,
-    /// It has ended or expired.
+    /// The session has ended or expired.
     Gone,
 }
 
 /// How long a session stays detached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detached {
-    /// It expires at this time.
+    /// The session expires at this time.
     Until(Instant),
-    /// It does not expire.
+    /// The session does not expire.
     Forever,
 }
 

@@ -24,9 +24,10 @@ impl ShellKind {
     /// Returns the script for `-lc` that prints the state after the profile, in the form that
     /// [`ShellState`](super::state::ShellState) parses.
     ///
-    /// It has to work whatever the profile has set: quoted names are no aliases, `builtin` and `command`
-    /// skip functions, and `errexit` is without effect inside `||`. The state is used only if the end
-    /// marker is printed. The last test is for the restored command, which reads its state from there.
+    /// The script works whatever the profile has set: quoted names are no aliases, `builtin` and
+    /// `command` skip functions, and `errexit` is without effect inside `||`. The state is used only if
+    /// the end marker is printed. The last test is for the restored command, which reads its state from
+    /// there.
     pub(crate) fn capture_script(self, marker: &Marker) -> String {
         let (run, profile, shopts, functions, aliases) = match self {
             ShellKind::Bash => (

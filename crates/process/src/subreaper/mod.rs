@@ -4,7 +4,7 @@
 //! `PR_SET_CHILD_SUBREAPER` in `prctl(2)`). A **subreaper** process runs between the server and one
 //! program. All descendants of that program stay below the subreaper, even if they fork repeatedly,
 //! leave their process group or session, or lose their parents, so the subreaper can enumerate them.
-//! It kills them all on request, or when its socket closes: a server that dies, even by
+//! The subreaper kills all of them on request, or when its socket closes: a server that dies, even by
 //! SIGKILL, leaves no processes.
 //!
 //! Subreapers are forked by the **factory**, a process that the server starts once: its own

@@ -56,11 +56,12 @@ pub(crate) struct CloneMode {
 /// anyway; those it inherited may not be.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CloseMode {
-    /// It shares the descriptor table, and unshares a copy of the part it needs.
+    /// The child shares the descriptor table, and unshares a copy of the part that it needs.
     Unshare,
-    /// It has a copy of the whole table, and closes a range.
+    /// The child has a copy of the whole table, and closes a range.
     Range,
-    /// It has a copy of the whole table, and closes one by one, for kernels without `close_range`.
+    /// The child has a copy of the whole table, and closes single descriptors, for kernels without
+    /// `close_range`.
     Each,
 }
 
@@ -79,14 +80,14 @@ impl CloseMode {
 /// Which process group or session a child leads.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum SessionMode {
-    /// Its own process group.
+    /// A new process group.
     #[default]
     Group,
-    /// Its own session, without a terminal.
+    /// A new session, without a terminal.
     Session,
-    /// Its own session, whose controlling terminal is the first descriptor.
+    /// A new session, whose controlling terminal is the first descriptor.
     Terminal,
-    /// Its own session, whose controlling terminal is the last descriptor.
+    /// A new session, whose controlling terminal is the last descriptor.
     PassedTerminal,
 }
 

@@ -49,9 +49,9 @@ impl AsFd for ChildSignals {
 /// The next event of a child.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChildEvent {
-    /// It is a zombie until [`reap`].
+    /// The child has exited, and is a zombie until [`reap`].
     Exited(Pid, ExitStatus),
-    /// Only if requested. Returned repeatedly until [`consume_stop`].
+    /// The child was stopped. Only if requested. Returned repeatedly until [`consume_stop`].
     Stopped(Pid),
     /// There are children, but no event.
     None,

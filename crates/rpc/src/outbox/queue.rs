@@ -100,9 +100,9 @@ impl OutgoingMessage {
 /// Whether a feed has frames left after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum More {
-    /// It needs another turn.
+    /// The feed needs another turn.
     Yes,
-    /// It is drained, and calls [`Outbox::ready`] for its next turn.
+    /// The feed is drained, and calls [`Outbox::ready`] for its next turn.
     No,
 }
 

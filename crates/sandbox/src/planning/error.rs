@@ -13,7 +13,7 @@ pub enum PlanError {
     /// A pattern that exceeds a limit.
     #[error("the pattern {start:?}… is longer than {limit} bytes or has too many alternatives")]
     LongPattern {
-        /// Its first characters.
+        /// The first characters of the pattern.
         start: String,
         /// The maximum length.
         limit: usize,

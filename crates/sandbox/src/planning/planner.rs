@@ -33,9 +33,9 @@ pub const PROTECTED: [&str; 4] = [".git", ".agents", ".codex", ".aws"];
 /// The properties of the child that matter for its plan.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessDirectories<'a> {
-    /// Its working directory. Absolute.
+    /// The working directory of the process. Absolute.
     pub cwd: &'a Path,
-    /// Its `$TMPDIR`, if it has one.
+    /// The `$TMPDIR` of the process, if it has one.
     pub tmpdir: Option<&'a Path>,
 }
 

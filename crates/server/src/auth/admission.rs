@@ -33,9 +33,9 @@ pub(crate) enum Client {
         client: SocketAddr,
         /// The address that it connected to.
         server: SocketAddr,
-        /// It uses TLS.
+        /// The connection uses TLS.
         encrypted: bool,
-        /// Its verified certificate.
+        /// The verified certificate of the client.
         certificate: Option<ClientCertificate>,
     },
 }

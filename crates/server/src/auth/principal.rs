@@ -100,7 +100,7 @@ const DEFAULT: &str = "default";
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Principal {
     pub(crate) name: String,
-    /// Its permissions, with the scopes of its token.
+    /// The permissions of the principal, with the scopes of its token.
     pub(crate) settings: PrincipalSettings,
 }
 

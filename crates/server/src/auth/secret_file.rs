@@ -42,10 +42,10 @@ pub enum SecretFileError {
         /// The owner.
         uid: u32,
     },
-    /// It is a directory, a FIFO or a device.
+    /// The path is a directory, a FIFO or a device.
     #[error("{0} is not a regular file")]
     NotAFile(PathBuf),
-    /// It is larger than any secret.
+    /// The file is larger than any secret.
     #[error("{0} is larger than 1 MiB")]
     TooLarge(PathBuf),
     /// The OS rejected it.

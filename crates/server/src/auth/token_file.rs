@@ -40,10 +40,11 @@ pub struct NamedToken {
 /// Error of parsing a token file.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
-    /// It is not text.
+    /// The file is not text.
     #[error("it is not UTF-8 text")]
     Encoding,
-    /// It is not TOML of the expected form. Without the line itself, which may be a secret in the wrong file.
+    /// The file is not TOML of the expected form. The line is not shown: it may be a secret in the wrong
+    /// file.
     #[error("line {line}: {message}")]
     Toml {
         /// The line, from 1.

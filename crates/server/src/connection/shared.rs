@@ -49,7 +49,7 @@ pub(crate) struct Connection {
     pub(crate) outbox: Outbox,
     /// How notifications are written.
     pub(crate) notifications: SharedNotificationOptions,
-    /// Its share of the server's memory.
+    /// The share of the connection in the server's memory.
     pub(crate) memory: MemoryShare,
     pub(crate) feeds: Arc<Feeds>,
     /// One permit per process start that may run at once.
@@ -224,7 +224,7 @@ impl Connection {
 #[derive(Clone, Copy, Debug)]
 struct Activity {
     initialized: bool,
-    /// It has processes, requests or open files.
+    /// The connection has processes, requests or open files.
     has_work: bool,
     open_for: Duration,
     /// When the last message was received, since the connection was opened.

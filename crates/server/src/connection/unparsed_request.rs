@@ -21,7 +21,7 @@ pub(super) struct Request<'a> {
     pub(super) params: Option<&'a RawValue>,
     pub(super) members: PresentMembers<'a>,
     pub(super) reply: Reply,
-    /// It is one of the app-server, by one of its clients.
+    /// The request is an app-server method from an app-server client.
     pub(super) is_app: bool,
 }
 

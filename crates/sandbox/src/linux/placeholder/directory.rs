@@ -68,7 +68,7 @@ fn all_entries(
 
 /// Creates a placeholder unless something is at `name`.
 ///
-/// It is marked before it gets its name. Otherwise a server that is killed in between would leave an
+/// The directory is marked before it gets its name. Otherwise a server killed in between would leave an
 /// unmarked directory, which is never removed.
 pub(super) fn create(parent: &OwnedFd, name: &Path) -> Result<(), Errno> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
@@ -137,9 +137,9 @@ pub(super) fn is_at(directory: &OwnedFd, parent: &OwnedFd, name: impl AsRef<Path
 /// The result of an attempt to remove a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Removal {
-    /// Another server or a living sandbox holds it.
+    /// Another server or a living sandbox holds the placeholder.
     Held,
-    /// It is gone, or it isn't a placeholder any more.
+    /// The directory is gone, or it isn't a placeholder any more.
     Done,
 }
 
