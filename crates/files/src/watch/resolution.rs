@@ -19,9 +19,9 @@ const MAX_LINKS: usize = 40;
 /// The position of a name in a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
-    /// The path continues below the component.
+    /// The path continues below the name.
     Middle,
-    /// The component is the end of the path, or of the link that the path ends with.
+    /// The name is the end of the path, or of the link that the path ends with.
     End,
 }
 
