@@ -124,7 +124,7 @@ impl Engine {
         self.shared.tasks.spawn(async move {
             let _ = tokio::time::timeout(catch_up, ending.cancelled()).await;
             if resumed.is_current(epoch) {
-                processes.iter().for_each(Process::release);
+                processes.iter().for_each(Process::resume_eviction);
             }
         });
         Ok((session, epoch))
