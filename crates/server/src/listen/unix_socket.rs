@@ -192,17 +192,16 @@ fn check_directory(directory: &Path) -> io::Result<()> {
     ))
 }
 
-/// Binds with mode 0600 from the start: creates the socket under a temporary name, sets its
-/// mode, and renames it.
+/// Binds with mode 0600 from the start: creates the socket under a temporary name, sets its mode, and
+/// links it to its path. Fails if another program has bound the path meanwhile: a rename would replace it.
 fn bind_private(path: &Path) -> io::Result<UnixSocket> {
     let temporary = with_suffix(path, &format!(".{}", std::process::id()));
     let listener = UnixListener::bind(&temporary)?;
-    let moved = fs::set_permissions(&temporary, fs::Permissions::from_mode(0o600))
+    let linked = fs::set_permissions(&temporary, fs::Permissions::from_mode(0o600))
         .and_then(|()| fs::symlink_metadata(&temporary))
-        .and_then(|metadata| fs::rename(&temporary, path).map(|()| metadata));
-    let metadata = moved.inspect_err(|_| {
-        let _ = fs::remove_file(&temporary);
-    })?;
+        .and_then(|metadata| fs::hard_link(&temporary, path).map(|()| metadata));
+    let _ = fs::remove_file(&temporary);
+    let metadata = linked?;
     let file = SocketFile {
         path: path.to_owned(),
         device: metadata.dev(),
@@ -230,6 +229,18 @@ mod tests {
     use tokio::runtime::Handle;
 
     use super::*;
+
+    #[tokio::test]
+    async fn socket_of_another_program_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let other = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let error = bind_private(&path).map(drop).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        std::os::unix::net::UnixStream::connect(&path).unwrap();
+        other.accept().unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
 
     #[tokio::test]
     async fn concurrent_servers_replace_a_stale_socket_once() {
