@@ -215,6 +215,7 @@ async fn errors_of_servers_are_made_visible() {
 #[tokio::test]
 async fn names_of_servers_are_made_visible() {
     let (_server, mut terminal) = Terminal::new().await;
+    let dir = terminal.dir.path().display().to_string();
     let server = ScriptedServer::start(naming);
     let on = format!("--on {}", server.url());
     for command in [
@@ -223,7 +224,7 @@ async fn names_of_servers_are_made_visible() {
         &format!("$OUTPOST ls {on} /x"),
         &format!("$OUTPOST ls -l {on} /x"),
         &format!("$OUTPOST ls --json {on} /x"),
-        &format!("$OUTPOST cp -r {on} :/x $PWD/nowhere/below"),
+        &format!("$OUTPOST cp -r {on} :/x {dir}/below/copy"),
         &format!("$OUTPOST attach {on} p"),
         &format!("$OUTPOST kill {on} p"),
         &format!("$OUTPOST kill -INT {on} p"),
