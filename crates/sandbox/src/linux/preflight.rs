@@ -1,7 +1,7 @@
 //! Finds out what this host can enforce by trying it.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use outpost_process::ResourceLimits;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 
 use super::bubblewrap::Mounter;
 use super::helper::{
@@ -177,12 +177,15 @@ fn attempt(sandbox: &Sandbox, support: &HostSupport) -> Result<bool, Unenforceab
     // The helper exits when the channel closes.
     drop(channel);
     let exits_by = received.is_ok().then_some(deadline);
-    if !finish(&mut child, exits_by).map_err(failed)?
-        && let Ok(Some(received)) = &received
+    let exited = finish(&mut child, exits_by).map_err(failed)?;
+    if let Ok(Some(received)) = &received
         && let Some(init) = &received.init
     {
-        // Bubblewrap was killed, which doesn't end what it started.
-        let _ = rustix::process::pidfd_send_signal(init, Signal::KILL);
+        if !exited {
+            // Bubblewrap was killed, which doesn't end what it started.
+            let _ = rustix::process::pidfd_send_signal(init, Signal::KILL);
+        }
+        reap_inherited(init, deadline);
     }
     let step = match received.map_err(failed)?.map(|received| received.report) {
         Some(Report::Ready { .. }) => return Ok(is_supervised),
@@ -266,12 +269,26 @@ fn finish(child: &mut Child, deadline: Option<Instant>) -> io::Result<bool> {
     child.wait().map(|_| exited)
 }
 
+/// Reaps the init process of bubblewrap's namespace. Bubblewrap exits before its init does, and a server
+/// that is a child subreaper inherits the init. Otherwise it is not a child of this process.
+fn reap_inherited(init: &OwnedFd, deadline: Instant) {
+    if has_exited_by(init, deadline) == Ok(true) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        let _ = rustix::process::waitid(WaitId::PidFd(init.as_fd()), options);
+    }
+}
+
 fn exits_by(child: &Child, deadline: Instant) -> Result<bool, Errno> {
     let pidfd = rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    has_exited_by(&pidfd, deadline)
+}
+
+/// Whether the process of a pidfd has exited when the deadline passes.
+fn has_exited_by(pidfd: &OwnedFd, deadline: Instant) -> Result<bool, Errno> {
     let ready = rustix::io::retry_on_intr(|| {
         let left = deadline.saturating_duration_since(Instant::now());
         let left = Timespec::try_from(left).map_err(|_| Errno::INVAL)?;
-        let mut polled = [PollFd::new(&pidfd, PollFlags::IN)];
+        let mut polled = [PollFd::new(pidfd, PollFlags::IN)];
         rustix::event::poll(&mut polled, Some(&left))
     })?;
     Ok(ready > 0)
