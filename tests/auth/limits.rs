@@ -1,7 +1,7 @@
 //! Tests the limits of a principal.
 
 use outpost_testkit::{
-    Client,
+    Client, TestUser,
     deadline::expect_soon,
     file_uri,
     http_client::{UPGRADE, get},
@@ -23,6 +23,56 @@ async fn until_served(client: &Client, method: &str, params: Value) {
     .await;
 }
 
+/// Starts a process once everything of the former holder of its place is gone.
+async fn start_when_served(client: &Client, id: &str) {
+    expect_soon("a start", async {
+        loop {
+            let request = client.request_start(sh(id, "cat").stdin()).await;
+            if client.response(request).await.is_ok() {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// A principal can always list, read and end its own work.
+#[tokio::test]
+async fn detached_work_at_the_limit_of_sessions_can_be_listed_and_ended() {
+    let directories = Directories::new();
+    let ci = directories.token("ci").await;
+    let config = "max_session_ttl = \"unlimited\"\n[principals.ci]\nlimits = { sessions = 1 }\n";
+    let server = directories.server(config).start().await;
+    let url = &server.urls()[0];
+    let user = TestUser::new(env!("CARGO_BIN_EXE_outpost"));
+    let run = async |args: &[&str]| {
+        let args = [&args[..1], &["--on", url], &args[1..]].concat();
+        user.command().env("OUTPOST_TOKEN", &ci).run(&args).await
+    };
+    let start = [
+        "run",
+        "--detach",
+        "--",
+        "sh",
+        "-c",
+        "echo hi; exec sleep 1000",
+    ];
+    let started = run(&start).await;
+    assert_eq!(started.code, Some(0), "{started:?}");
+    let id = started.stdout.trim_end();
+    let second = run(&start).await;
+    let text =
+        "1 sessions with processes at once (limits.sessions); end one, such as with outpost kill";
+    assert!(
+        second.code != Some(0) && second.stderr.contains(text),
+        "{second:?}"
+    );
+    assert!(run(&["ps"]).await.stdout.contains(id));
+    assert_eq!(run(&["logs", id]).await.stdout, "hi\n");
+    assert_eq!(run(&["kill", id]).await.code, Some(0));
+}
+
 #[tokio::test]
 async fn principal_has_as_many_connections_sessions_and_processes_as_configured() {
     let directories = Directories::new();
@@ -35,7 +85,9 @@ async fn principal_has_as_many_connections_sessions_and_processes_as_configured(
     first.start(sh("a", "cat").stdin()).await;
     first.start(sh("b", "cat").stdin()).await;
     let error = first.start_fails(sh("c", "true")).await;
-    assert_eq!(error.parts().0, -32001);
+    let text = "limit of the principal: 2 processes at once (limits.processes); wait for one, or end one, such as \
+                with outpost kill";
+    assert_eq!(error.parts(), (-32001, text));
     // A sandboxed file operation is a process too.
     let read = json!({
         "path": file_uri(&directories.path("ws/own")),
@@ -49,20 +101,23 @@ async fn principal_has_as_many_connections_sessions_and_processes_as_configured(
     until_served(&first, "fs/readFile", read).await;
 
     let second = server.client_with_token(&ci).await;
-    let third = server.connect_with_token(&ci).await;
-    let error = third
-        .call_fails("initialize", json!({"clientName": "x"}))
-        .await;
-    assert_eq!(error.parts().0, -32001);
+    let third = server.client_with_token(&ci).await;
+    start_when_served(&second, "a").await;
+    let error = third.start_fails(sh("a", "true")).await;
+    let text = "limit of the principal: 2 sessions with processes at once (limits.sessions); end one, such as with \
+                outpost kill; outpost ps lists them";
+    assert_eq!(error.parts(), (-32001, text));
     let header = format!("Authorization: Bearer {ci}");
     let response = get(server.address(), "/", &[UPGRADE, &[&header]].concat()).await;
     assert_eq!(
         (response.status, &*response.body),
         (503, "too many connections\n")
     );
-    // A session without processes gives way when its connection is gone.
-    second.close().await;
-    until_served(&third, "initialize", json!({"clientName": "x"})).await;
+    // A session without processes doesn't count, so that the work of others can be listed and ended.
+    let sessions = third.call("session/list", json!({})).await;
+    assert_eq!(sessions["sessions"].as_array().map(Vec::len), Some(3));
+    second.call("session/close", json!({})).await;
+    start_when_served(&third, "a").await;
 
     let client = server.client_with_token(&other).await;
     for id in ["a", "b", "c"] {

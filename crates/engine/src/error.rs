@@ -21,6 +21,18 @@ pub enum StartError {
     /// The maximum number of processes is running.
     #[error("too many processes")]
     TooMany,
+    /// The maximum number of processes of the principal is running.
+    #[error(
+        "limit of the principal: {0} processes at once (limits.processes); wait for one, or end one, such as with \
+         outpost kill"
+    )]
+    ProcessLimit(usize),
+    /// The maximum number of sessions of the principal has processes.
+    #[error(
+        "limit of the principal: {0} sessions with processes at once (limits.sessions); end one, such as with \
+         outpost kill; outpost ps lists them"
+    )]
+    SessionLimit(usize),
     /// The operating system rejected the start.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
@@ -77,7 +89,9 @@ impl StartError {
             StartError::Exists(_) => ErrorKind::DuplicateProcess,
             StartError::Cancelled(_) => ErrorKind::StartCancelled,
             StartError::SessionEnded => ErrorKind::SessionEnded,
-            StartError::TooMany => ErrorKind::Overloaded,
+            StartError::TooMany | StartError::ProcessLimit(_) | StartError::SessionLimit(_) => {
+                ErrorKind::Overloaded
+            }
             StartError::Sandbox(SandboxError::ExceedsFloor(_)) | StartError::NotPermitted(_) => {
                 ErrorKind::Forbidden
             }

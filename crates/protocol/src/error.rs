@@ -111,7 +111,11 @@ impl RpcError {
 
     /// A limit is reached; the same request may succeed later.
     pub fn overloaded() -> Self {
-        let message = "Server overloaded; retry later.";
+        Self::limit_reached("Server overloaded; retry later.")
+    }
+
+    /// A limit of the client is reached, which the message names.
+    pub fn limit_reached(message: impl Into<String>) -> Self {
         Self::new(code::OVERLOADED, ErrorKind::Overloaded, message)
     }
 

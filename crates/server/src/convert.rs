@@ -20,7 +20,12 @@ pub(crate) fn check_length(what: &str, text: &str, limit: usize) -> Result<(), R
 }
 
 pub(crate) fn start_error(error: &StartError) -> RpcError {
-    RpcError::of_kind(error.kind(), error.errno(), error.to_string())
+    match error {
+        StartError::ProcessLimit(_) | StartError::SessionLimit(_) => {
+            RpcError::limit_reached(error.to_string())
+        }
+        _ => RpcError::of_kind(error.kind(), error.errno(), error.to_string()),
+    }
 }
 
 pub(crate) fn not_permitted(error: NotPermitted) -> RpcError {
@@ -103,6 +108,8 @@ mod tests {
             start_error(&StartError::Cancelled("p".to_owned())),
             start_error(&StartError::SessionEnded),
             start_error(&StartError::TooMany),
+            start_error(&StartError::ProcessLimit(50)),
+            start_error(&StartError::SessionLimit(10)),
             spawn(SpawnError::not_executed("nosuch", 2)),
             spawn(SpawnError::not_executed("noexec", 13)),
             spawn(SpawnError::not_entered("/nope", 2)),
@@ -117,6 +124,8 @@ mod tests {
         {"code":-32600,"message":"process p start was cancelled","data":{"kind":"startCancelled"}}
         {"code":-32600,"message":"the session has ended","data":{"kind":"sessionEnded"}}
         {"code":-32001,"message":"Server overloaded; retry later.","data":{"kind":"overloaded"}}
+        {"code":-32001,"message":"limit of the principal: 50 processes at once (limits.processes); wait for one, or end one, such as with outpost kill","data":{"kind":"overloaded"}}
+        {"code":-32001,"message":"limit of the principal: 10 sessions with processes at once (limits.sessions); end one, such as with outpost kill; outpost ps lists them","data":{"kind":"overloaded"}}
         {"code":-32603,"message":"cannot execute \"nosuch\": No such file or directory (os error 2)","data":{"kind":"programNotFound","errno":2}}
         {"code":-32603,"message":"cannot execute \"noexec\": Permission denied (os error 13)","data":{"kind":"programNotExecutable","errno":13}}
         {"code":-32603,"message":"cannot enter directory \"/nope\": No such file or directory (os error 2)","data":{"kind":"workingDirectory","errno":2}}

@@ -125,7 +125,6 @@ impl LocalExecutor {
             options.limits,
         );
         let session = SessionOptions {
-            max_sessions: None,
             peer: Peer::Owner,
             ttl: Ttl::Unlimited,
             label: None,

@@ -55,6 +55,8 @@ struct Shared {
     alive: Mutex<HashMap<usize, Process>>,
     /// One permit per session, except private sessions.
     session_limiter: PeerLimiter,
+    /// Held while a session of a peer with a limit on sessions gets its first process.
+    first_starts: Mutex<()>,
     /// One permit per process that runs, or has leftover processes or unacknowledged output.
     process_limiter: PeerLimiter,
     closed: Mutex<ClosedProcesses<(Session, Process)>>,
@@ -94,6 +96,7 @@ impl Engine {
         let engine = Engine {
             shared: Arc::new(Shared {
                 session_limiter: PeerLimiter::new(limits.max_sessions, limits.owner_sessions),
+                first_starts: Mutex::default(),
                 process_limiter: PeerLimiter::new(
                     limits.max_processes,
                     limits.owner_processes.min(limits.max_processes / 8),
@@ -198,8 +201,11 @@ impl Engine {
     }
 
     fn process_permit(&self, peer: Peer, max: Option<usize>) -> Result<PeerPermit, StartError> {
-        let permit = self.shared.process_limiter.acquire_within(peer, max);
-        permit.ok_or(StartError::TooMany)
+        let limiter = &self.shared.process_limiter;
+        limiter.acquire_within(peer, max).ok_or_else(|| {
+            let own = max.filter(|max| limiter.held_by(peer) >= *max);
+            own.map_or(StartError::TooMany, StartError::ProcessLimit)
+        })
     }
 
     /// Creates the journal and the actor of a child.

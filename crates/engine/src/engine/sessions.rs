@@ -7,8 +7,8 @@ use std::{
 
 use super::Engine;
 use crate::{
-    Delivery, Epoch, Link, Peer, PeerPermit, Process, ResumeError, Session, SessionId,
-    SessionOptions, Ttl, session::Detached,
+    Delivery, Epoch, Link, Peer, PeerPermit, Process, Reservation, ResumeError, Session, SessionId,
+    SessionOptions, Start, StartError, Ttl, session::Detached,
 };
 
 /// Options of resuming a session.
@@ -33,7 +33,7 @@ impl Engine {
         options: SessionOptions,
         link: Arc<dyn Link>,
     ) -> Option<(Session, Epoch)> {
-        let permit = self.session_permit(options.peer, options.max_sessions)?;
+        let permit = self.session_permit(options.peer)?;
         let mut sessions = self.shared.sessions.lock();
         if self.shared.ending.is_cancelled() {
             return None;
@@ -43,19 +43,42 @@ impl Engine {
         Some((session, epoch))
     }
 
-    fn session_permit(&self, peer: Peer, max: Option<usize>) -> Option<PeerPermit> {
+    /// Reserves a slot for a process that is about to start. `max_sessions` is how many sessions of the peer
+    /// may have processes at once. Others don't count, so that a client can always list and end its processes.
+    ///
+    /// # Errors
+    /// If the id is in use, the session has ended, or too many sessions have processes.
+    pub fn reserve(
+        &self,
+        session: &Session,
+        start: &Start,
+        max_sessions: Option<usize>,
+    ) -> Result<Reservation, StartError> {
+        let Some(max) = max_sessions.filter(|_| !session.is_private()) else {
+            return session.reserve(start);
+        };
+        // Otherwise two sessions could get their first process at once.
+        let _turn = self.shared.first_starts.lock();
+        let peer = session.peer();
+        let others = self.list_sessions().into_iter();
+        let others = others.filter(|other| other.peer() == peer && other.key() != session.key());
+        let is_first = !session.has_processes();
+        if is_first && others.filter(Session::has_processes).count() >= max {
+            return Err(StartError::SessionLimit(max));
+        }
+        session.reserve(start)
+    }
+
+    fn session_permit(&self, peer: Peer) -> Option<PeerPermit> {
         let limiter = &self.shared.session_limiter;
         loop {
-            if let Some(permit) = limiter.acquire_within(peer, max) {
+            if let Some(permit) = limiter.acquire(peer) {
                 return Some(permit);
             }
-            let is_at_maximum = max.is_some_and(|max| limiter.held_by(peer) >= max);
             // Evict the oldest unused session of the peer with the most sessions. Never evict from a
-            // peer with fewer sessions than the caller. If the caller is at its own maximum, evict one
-            // of its own.
-            let unused = self.list_sessions().into_iter().filter(|session| {
-                session.is_unused() && (!is_at_maximum || session.peer() == peer)
-            });
+            // peer with fewer sessions than the caller.
+            let unused = self.list_sessions().into_iter();
+            let unused = unused.filter(Session::is_unused);
             let counted = unused.map(|session| (limiter.held_by(session.peer()), session));
             let oldest = counted.reduce(|most, next| if next.0 > most.0 { next } else { most });
             let (held, oldest) = oldest?;
@@ -82,7 +105,6 @@ impl Engine {
             ttl: Ttl::For(Duration::ZERO),
             label: None,
             delivery: Delivery::Push,
-            max_sessions: None,
         };
         let (session, epoch) = self.create_session(options, None, None);
         private.insert(session.id().clone(), session.clone());

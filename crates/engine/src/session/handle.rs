@@ -94,8 +94,6 @@ pub struct SessionOptions {
     pub label: Option<String>,
     /// When output counts as delivered.
     pub delivery: Delivery,
-    /// How many sessions the client may have; `None` for no limit of its own.
-    pub max_sessions: Option<usize>,
 }
 
 /// A handle on a session. Clones refer to the same session.

@@ -74,7 +74,6 @@ pub(crate) fn try_open(
     delivery: Delivery,
 ) -> Option<(Session, Epoch)> {
     let options = SessionOptions {
-        max_sessions: None,
         peer,
         ttl: Ttl::For(ttl),
         label: None,

@@ -189,7 +189,8 @@ impl Connection {
         session: &Session,
         mut start: Start,
     ) -> Result<Process, StartError> {
-        let reservation = session.reserve(&start)?;
+        let max_sessions = self.principal.settings.limits.sessions;
+        let reservation = self.server.engine.reserve(session, &start, max_sessions)?;
         if let Err(error) = self.bound(&mut start).await {
             return Err(reservation.fail(error));
         }

@@ -54,7 +54,6 @@ pub(crate) fn initialize(
                 ttl: ttl.unwrap_or(Ttl::For(server.settings.session_ttl)),
                 label: params.session_label.clone(),
                 delivery: delivery.unwrap_or_default(),
-                max_sessions: connection.principal.settings.limits.sessions,
             };
             let opened = engine.open_session(options, link);
             opened.ok_or_else(RpcError::overloaded)?

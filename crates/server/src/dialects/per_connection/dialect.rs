@@ -6,7 +6,7 @@ use std::time::Duration;
 use outpost_engine::{StartError, Stdio, TerminalSize};
 use outpost_protocol::{ErrorKind, Override, RpcError};
 
-use crate::Settings;
+use crate::{Settings, convert};
 
 /// The limit of an id in a dialect that documents none, in bytes.
 pub(super) const MAX_SCOPED_NAME_BYTES: usize = 1024;
@@ -70,7 +70,9 @@ impl Dialect {
             StartError::Exists(name) => {
                 RpcError::invalid_request(format!("{} {}", self.duplicate, quoted(name)))
             }
-            StartError::TooMany => RpcError::overloaded(),
+            StartError::TooMany | StartError::ProcessLimit(_) | StartError::SessionLimit(_) => {
+                convert::start_error(error)
+            }
             StartError::Spawn(spawn) => {
                 RpcError::internal(format!("failed to spawn {}: {spawn}", self.spawned))
             }
