@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     floor::Floor,
-    support::{Directories, entry, managed, special},
+    support::{Directories, entry, managed, pattern, special},
 };
 
 #[tokio::test]
@@ -17,10 +17,14 @@ async fn file_operations_get_the_sandbox_of_the_principal() {
     let written = json!({"path": uri("ws/new"), "dataBase64": base64("new")});
     client.call("fs/writeFile", written).await;
     let read = client
-        .call("fs/readFile", json!({"path": uri("outside/file")}))
+        .call("fs/readFile", json!({"path": uri("ws/own")}))
         .await;
-    assert_eq!(unbase64(&read["dataBase64"]), b"outside");
+    assert_eq!(unbase64(&read["dataBase64"]), b"own");
     for (method, params) in [
+        ("fs/readFile", json!({"path": uri("outside/file")})),
+        ("fs/readFile", json!({"path": uri("ws/link/file")})),
+        ("fs/readDirectory", json!({"path": uri("outside")})),
+        ("fs/getMetadata", json!({"path": "file:///etc/passwd"})),
         ("fs/readFile", json!({"path": uri("secret/config.toml")})),
         ("fs/readFile", json!({"path": uri("ws/key.pem")})),
         ("fs/readFile", json!({"path": uri("tokens.toml")})),
@@ -80,6 +84,28 @@ async fn file_operations_get_the_sandbox_of_the_principal() {
         open["handleId"] = json!("wide");
         floor.refused("fs/open", open).await;
     }
+}
+
+/// The roots bound file operations whatever their sandbox grants.
+#[tokio::test]
+async fn sandbox_of_a_file_operation_is_narrowed_to_the_roots() {
+    let floor = Floor::new().await;
+    let uri = |name: &str| file_uri(&floor.directories.path(name));
+    std::os::unix::fs::symlink("../outside", floor.directories.path("ws/sub/way")).expect("a link");
+    let sandbox = floor.with_entries(&[pattern("codex-project-roots://**/*.pem")]);
+    let read = |path: &str| json!({"path": uri(path), "sandbox": sandbox});
+    let own = floor.sandboxed.call("fs/readFile", read("ws/own")).await;
+    assert_eq!(unbase64(&own["dataBase64"]), b"own");
+    for outside in ["outside/file", "ws/sub/way/file"] {
+        floor.refused("fs/readFile", read(outside)).await;
+    }
+    let write = json!({"path": uri("ws/new"), "dataBase64": "", "sandbox": sandbox});
+    floor.sandboxed.call("fs/writeFile", write).await;
+    let link = entry(&floor.directories.path("ws/link"), "read");
+    let roots = [floor.directories.path("ws")];
+    let roots = roots.each_ref().map(|root| &**root);
+    let linked = json!({"path": uri("ws/own"), "sandbox": managed(&[link], "restricted", &roots)});
+    floor.sandboxed.call_fails("fs/readFile", linked).await;
 }
 
 #[tokio::test]

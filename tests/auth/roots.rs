@@ -13,10 +13,15 @@ struct Roots {
 
 impl Roots {
     async fn new() -> Self {
+        Self::with("").await
+    }
+
+    /// With another setting of the principal.
+    async fn with(setting: &str) -> Self {
         let directories = Directories::new();
         std::os::unix::fs::symlink("ws", directories.path("alias")).expect("a link");
         let config = format!(
-            "[principals.ci]\nroots = [\"{}\"]\n",
+            "[principals.ci]\nroots = [\"{}\"]\n{setting}\n",
             directories.text("alias")
         );
         let token = directories.token("ci").await;
@@ -163,7 +168,12 @@ async fn file_operations_must_lie_below_a_root() {
 /// A file operation that resolves its path again finds nothing outside, whatever was checked before.
 #[tokio::test]
 async fn link_that_is_made_during_an_operation_leads_nowhere() {
-    let roots = Roots::new().await;
+    for setting in ["", "sandbox = \":workspace\""] {
+        check_links(&Roots::with(setting).await).await;
+    }
+}
+
+async fn check_links(roots: &Roots) {
     let (flip, target) = (
         roots.directories.path("ws/flip"),
         roots.directories.path("outside"),

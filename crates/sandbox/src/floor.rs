@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::policy::Policy;
-use crate::{Access, Network, Plan};
+use crate::{Access, Network, Plan, WithinRoots};
 
 /// The minimum sandbox of a principal: the most that its processes and file operations may access. A
 /// request whose policy grants more is refused.
@@ -17,6 +17,9 @@ pub struct Floor {
     pub default: Policy,
     /// The `TMPDIR` in both policies. Not the `TMPDIR` of the process, which the client chooses.
     pub tmpdir: Option<OsString>,
+    /// The directories that the request is restricted to besides. A policy that grants more is narrowed, not
+    /// refused.
+    pub within: Option<WithinRoots>,
 }
 
 /// A permission that a policy grants and the [`Floor`] does not.

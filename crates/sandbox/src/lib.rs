@@ -10,6 +10,7 @@ mod denial;
 mod error;
 mod floor;
 mod linux;
+mod narrowing;
 mod plan;
 pub mod planning;
 pub mod policy;
@@ -24,5 +25,6 @@ pub use linux::{
     RemovedPlaceholders, Sandbox, SandboxRequest, Step, TurnKey, Unenforceable, WorkerAccess,
     is_placeholder, landlock_version, run_helper,
 };
+pub use narrowing::{BoundingRoot, WithinRoots};
 pub use outpost_types::sandbox::{Access, Level, Network};
 pub use plan::{Identity, Link, Origin, PathState, Plan, Rule, Warning};

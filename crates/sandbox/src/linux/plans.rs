@@ -10,7 +10,7 @@ use crate::planning::{
     self, HostFileSystem, OwnPath, PlanError, PlanLimits, ProcessDirectories, ServerPaths,
 };
 use crate::policy::Policy;
-use crate::{Excess, Network, Origin, PathState, Plan};
+use crate::{Excess, Network, Origin, PathState, Plan, WithinRoots};
 
 impl Sandbox {
     /// Binds a policy to the paths of this host. Blocks on the file system.
@@ -44,11 +44,11 @@ impl Sandbox {
         }
         if let Some(floor) = &request.floor {
             let tmpdir = floor.tmpdir.as_deref().filter(|dir| !dir.is_empty());
-            let context = ProcessDirectories {
+            let limit_context = ProcessDirectories {
                 tmpdir: tmpdir.map(Path::new),
                 ..*context
             };
-            let limit = self.plan(&floor.limit, &context)?;
+            let limit = self.plan(&floor.limit, &limit_context)?;
             if !request.listen.is_empty() && limit.network == Network::Restricted {
                 // The server makes connections for the process, with the network of the host.
                 return Err(SandboxError::ExceedsFloor(Excess::Network));
@@ -56,12 +56,36 @@ impl Sandbox {
             if let Some(excess) = plan.excess_over(&limit) {
                 return Err(SandboxError::ExceedsFloor(excess));
             }
+            if let Some(within) = &floor.within {
+                plan = self.plan_within(within, &request.policy, &plan, context)?;
+            }
         }
         if !request.listen.is_empty() {
             plan.network = Network::Restricted;
             plan.listen.clone_from(&request.listen);
         }
         Ok(plan)
+    }
+
+    /// Returns the intersection of the plan of a policy with these directories.
+    fn plan_within(
+        &self,
+        within: &WithinRoots,
+        policy: &Policy,
+        plan: &Plan,
+        context: &ProcessDirectories<'_>,
+    ) -> Result<Plan, SandboxError> {
+        let narrowed = self.plan(&within.narrow(policy, context.tmpdir), context)?;
+        let limit = self.plan(&within.policy, context)?;
+        // Links in entries may lead out of the directories.
+        let excess = [plan, &limit].into_iter();
+        match excess
+            .filter_map(|limit| narrowed.excess_over(limit))
+            .next()
+        {
+            Some(excess) => Err(SandboxError::ExceedsFloor(excess)),
+            None => Ok(narrowed),
+        }
     }
 
     /// Returns our own paths: the configured ones, the grant record, this program, and bubblewrap.

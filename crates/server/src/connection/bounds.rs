@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use outpost_engine::{
     NotPermitted, Start, StartError,
     sandbox::{
-        Access, Floor, Network,
+        Access, BoundingRoot, Floor, Network, WithinRoots,
         planning::PROTECTED,
         policy::{Entry, FileSystem, Policy, Profile},
     },
@@ -41,7 +41,7 @@ impl Connection {
             let limit = profile.policy_for_roots(&workspace);
             let with_cwd = [workspace, vec![start.cwd.clone()]].concat();
             let default = profile.policy_for_roots(&with_cwd);
-            start.floor = Some(self.floor(limit, default));
+            start.floor = Some(self.floor(limit, default, None));
         }
         Ok(())
     }
@@ -54,22 +54,21 @@ impl Connection {
         policy: Option<&Policy>,
     ) -> Result<Option<Arc<Floor>>, StartError> {
         let profile = self.least_profile()?;
-        // The sandbox decides which other files can be read.
         let workspace_roots = policy.iter().flat_map(|policy| &policy.workspace_roots);
-        let mut used: Vec<_> = workspace_roots
-            .cloned()
-            .map(RequestPath::followed)
-            .collect();
-        if profile.is_none() {
-            used.extend(paths);
-        }
-        let roots = self.check_roots(used).await?;
-        let policy = match profile {
-            Some(profile) => profile.policy_for_roots(&real_paths(&roots)),
-            None if self.principal.settings.roots.is_empty() => return Ok(None),
-            None => only(&roots),
+        let workspace_roots = workspace_roots.cloned().map(RequestPath::followed);
+        let roots = self
+            .check_roots(workspace_roots.chain(paths).collect())
+            .await?;
+        let has_roots = !self.principal.settings.roots.is_empty();
+        let (policy, within) = match profile {
+            Some(profile) => {
+                let within = has_roots.then(|| within(&roots));
+                (profile.policy_for_roots(&real_paths(&roots)), within)
+            }
+            None if has_roots => (only(&roots), None),
+            None => return Ok(None),
         };
-        Ok(Some(self.floor(policy.clone(), policy)))
+        Ok(Some(self.floor(policy.clone(), policy, within)))
     }
 
     /// Rejects the watch of paths outside of the roots of the principal. A watch cannot be sandboxed.
@@ -126,12 +125,13 @@ impl Connection {
         profile.map_err(|_| NotPermitted::Unsandboxed.into())
     }
 
-    fn floor(&self, limit: Policy, default: Policy) -> Arc<Floor> {
+    fn floor(&self, limit: Policy, default: Policy, within: Option<WithinRoots>) -> Arc<Floor> {
         let tmpdir = self.server.host.environment.get("TMPDIR");
         Arc::new(Floor {
             limit,
             default,
             tmpdir: tmpdir.map(ToOwned::to_owned),
+            within,
         })
     }
 
@@ -157,6 +157,18 @@ impl Connection {
 
 fn real_paths(roots: &[Root]) -> Vec<PathBuf> {
     roots.iter().map(|root| root.real.clone()).collect()
+}
+
+/// Returns the bounds of file operations below these directories.
+fn within(roots: &[Root]) -> WithinRoots {
+    let bounding = |root: &Root| BoundingRoot {
+        named: root.named.clone(),
+        real: root.real.clone(),
+    };
+    WithinRoots {
+        roots: roots.iter().map(bounding).collect(),
+        policy: only(roots),
+    }
 }
 
 /// Returns a policy that grants these directories only.
