@@ -4,8 +4,11 @@
 use outpost_testkit::{base64, file_uri, sh, unbase64};
 use serde_json::{Value, json};
 
+use crate::outpost;
+
 use super::{
     floor::Floor,
+    new_token,
     support::{Directories, entry, managed, pattern, special},
 };
 
@@ -181,4 +184,31 @@ async fn secrets_of_the_server_are_hidden() {
         tokens.contains("sha256") && !tokens.ends_with("\n\n"),
         "{tokens}"
     );
+}
+
+/// A file that is replaced loses what was mounted over it; a directory of secrets does not.
+#[tokio::test]
+async fn replaced_secret_in_a_directory_of_its_own_stays_hidden() {
+    let directories = Directories::new();
+    let file = directories.path("secrets/tokens.toml");
+    std::fs::create_dir(directories.path("secrets")).expect("a directory");
+    let file = file.to_str().expect("text");
+    let token = new_token(file, "ci", &[]).await;
+    let config =
+        "[principals.ci]\nsandbox = \"all\"\n[sandbox.profiles.all.files]\n\":root\" = \"write\"\n";
+    std::fs::write(directories.path("outpost.toml"), config).expect("a file");
+    let config = directories.text("outpost.toml");
+    let server = outpost().args(&["--config", &config, "--tokens-file", file]);
+    let server = server.start().await;
+    let client = server.client_with_token(&token).await;
+    let script = format!(
+        "echo ready; read go; cat {file}; ls {}; echo done",
+        directories.text("secrets")
+    );
+    client.start(sh("p", &script).stdin()).await;
+    client.wait_output("p", "ready").await;
+    new_token(file, "later", &[]).await;
+    client.write("p", "go\n", "w").await;
+    let log = client.closed("p").await;
+    assert_eq!(log.stdout(), "ready\ndone\n", "{}", log.stderr());
 }

@@ -12,6 +12,7 @@ mod local_users;
 mod principals;
 mod roots;
 mod secrets;
+mod separation;
 mod signed_tokens;
 mod support;
 mod tls;

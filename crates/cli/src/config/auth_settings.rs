@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use outpost_engine::sandbox::{Access, planning::OwnPath};
 use outpost_server::{AuthSettings, DEFAULT_MAX_CLOCK_SKEW, Listen};
 
-use super::Config;
+use super::{Config, secret_directories::directory_of};
 
 impl Config {
     /// How clients authenticate.
@@ -55,12 +55,17 @@ impl Config {
         };
         // Fails for an empty path.
         let absolute = |path: &PathBuf| std::path::absolute(path).ok();
-        let secrets = secrets.into_iter().filter_map(absolute);
-        let secrets = secrets.map(|path| hidden(path, false));
-        let public = public.into_iter().filter_map(absolute);
-        let public = public.map(OwnPath::read_only);
+        let secrets: Vec<_> = secrets.into_iter().filter_map(absolute).collect();
+        let public: Vec<_> = public.into_iter().filter_map(absolute).collect();
+        let known = [&secrets[..], &public[..]].concat();
+        let directories = secrets.iter();
+        let directories = directories.filter_map(|path| directory_of(path, &known));
+        let directories: Vec<_> = directories.map(|path| hidden(path, true)).collect();
+        let secrets = secrets.into_iter().map(|path| hidden(path, false));
+        let public = public.into_iter().map(OwnPath::read_only);
         // A socket has no lasting content, and is bound again when it is missing.
         let sockets = sockets.cloned().map(|path| hidden(path, true));
-        secrets.chain(public).chain(sockets).collect()
+        let files = secrets.chain(public).chain(sockets);
+        files.chain(directories).collect()
     }
 }

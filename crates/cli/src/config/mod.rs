@@ -9,6 +9,7 @@
 //! - [`settings`]: the list of settings, collected from the default [`Config`]; their values in
 //!   each source, by precedence
 //! - [`auth_settings`]: converts the settings of authentication
+//! - [`secret_directories`]: directories that contain nothing but files of authentication
 //! - [`values`], [`sandbox_profiles`], [`principals`], [`hosts`]: value types and their syntax
 //! - [`sources`]: reads flags, variables and files, each into a [`Layer`]
 //! - [`show`]: output of `config show` and `config/read`
@@ -20,6 +21,7 @@ mod hosts;
 mod memory_budget;
 mod principals;
 mod sandbox_profiles;
+mod secret_directories;
 mod settings;
 mod show;
 mod sources;
