@@ -85,6 +85,19 @@ async fn working_directory_must_lie_below_a_root() {
 }
 
 #[tokio::test]
+async fn default_working_directory_is_the_first_root() {
+    let roots = Roots::new().await;
+    let ws = roots.directories.text("ws");
+    let info = roots.client.call("environment/info", json!({})).await;
+    assert_eq!(info["cwd"], roots.uri("ws"));
+    let result = roots
+        .client
+        .call("command/exec", json!({"command": ["pwd"]}))
+        .await;
+    assert_eq!(result["stdout"], format!("{ws}\n"));
+}
+
+#[tokio::test]
 async fn replaced_root_is_none() {
     let roots = Roots::new().await;
     let (ws, moved) = (

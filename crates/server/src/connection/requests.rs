@@ -31,7 +31,9 @@ impl Dispatch {
         let caller = self.caller()?;
         let server = &self.connection.server;
         match request.method {
-            Method::EnvironmentInfo => request.respond_without_params(&server.host.info),
+            Method::EnvironmentInfo => {
+                request.respond_without_params(self.connection.environment_info())
+            }
             Method::EnvironmentStatus => {
                 request.respond_now(|Empty {}| Ok(StatusResult::default()))
             }

@@ -10,8 +10,9 @@ use std::{
 
 use outpost_engine::{Epoch, Link, Process, ResumeError, Session, Start, StartError};
 use outpost_protocol::{
-    AccessScope, NETWORK_POLICY_DECISION, NetworkAnswer, NetworkDecision, NetworkPolicyDecision,
-    NetworkPolicyRequestParams, NetworkTarget, RpcError, encode_notification,
+    AccessScope, EnvironmentInfo, NETWORK_POLICY_DECISION, NetworkAnswer, NetworkDecision,
+    NetworkPolicyDecision, NetworkPolicyRequestParams, NetworkTarget, PathUri, RpcError,
+    encode_notification,
 };
 use outpost_rpc::{
     Admission, MemoryShare, Outbox, OutgoingMessage, PeerActivity, outbox::Reservation,
@@ -155,6 +156,20 @@ impl Connection {
     /// principal its own. Other clients cannot be distinguished.
     pub(crate) fn lists_sessions(&self) -> bool {
         self.principal.has(AccessScope::Admin) || self.peer.is_principal()
+    }
+
+    /// The facts about the host. The working directory is one in which the principal may work: its first root
+    /// unless that of the server lies below one of its roots.
+    pub(crate) fn environment_info(&self) -> EnvironmentInfo {
+        let mut info = self.server.host.info.clone();
+        let roots = &self.principal.settings.roots;
+        let is_below = roots
+            .iter()
+            .any(|root| info.cwd.as_path().starts_with(&root.real));
+        if let Some(first) = roots.first().filter(|_| !is_below) {
+            info.cwd = PathUri::from_path(&first.real);
+        }
+        info
     }
 
     /// Whether the connection may list this session and use it without attaching.

@@ -73,7 +73,7 @@ pub(crate) fn initialize(
         codex_home: host.config_folder.to_string_lossy().into_owned(),
         platform_os: std::env::consts::OS.to_owned(),
         platform_family: std::env::consts::FAMILY.to_owned(),
-        environment_info: host.info.clone(),
+        environment_info: connection.environment_info(),
         capabilities: ServerCapabilities {
             acked: true,
             close_stdin: true,

@@ -52,11 +52,12 @@ async fn try_exec(
         streamed: params.tty || params.stream_stdout_stderr,
         cap: cap.or(settings.output_bytes_cap),
     };
-    let server_cwd = server.host.info.cwd.as_path();
+    let connection = &session.connection;
+    let info = connection.environment_info();
+    let server_cwd = info.cwd.as_path();
     let cwd = params.cwd.as_ref();
     let cwd = cwd.map_or_else(|| server_cwd.to_owned(), |cwd| server_cwd.join(cwd));
     let profiles = &settings.profiles;
-    let connection = &session.connection;
     let (sandbox, source) = match (&params.sandbox_policy, &params.permission_profile) {
         (Some(policy), _) => (policy_of(policy, &cwd), "sandbox policy"),
         // The sandbox of the principal takes the place of the default profile.
