@@ -129,7 +129,7 @@ async fn list_needs_a_unix_socket() {
 #[tokio::test]
 async fn missing_server_given_by_on_is_an_error() {
     let rejected = outpost().run(&["ps", "--on", "unix:///nope/nope"]).await;
-    assert_eq!((rejected.code, rejected.stdout.as_str()), (Some(1), ""));
+    assert_eq!((rejected.code, rejected.stdout.as_str()), (Some(255), ""));
     assert!(
         rejected
             .stderr

@@ -310,7 +310,7 @@ async fn refused_token_is_a_typed_error_with_the_servers_text() {
     let wrong = options.clone().token(BearerToken::new("wr0ng").unwrap());
     for (options, remedy) in [
         (options, "connect with a token"),
-        (wrong, "the token is wrong, expired or revoked"),
+        (wrong, "it is wrong, expired or revoked"),
     ] {
         let (error, cause) = refused(&server.url(), options).await;
         let Error::Unreachable { source, .. } = &error else {
@@ -318,7 +318,7 @@ async fn refused_token_is_a_typed_error_with_the_servers_text() {
         };
         let is_unauthorized = matches!(**source, DialError::Unauthorized { status: 401, .. });
         assert!(is_unauthorized, "{source:?}");
-        let text = "HTTP status 401: invalid websocket bearer token\\u{1b}[31m; ";
+        let text = "(HTTP status 401: invalid websocket bearer token\\u{1b}[31m); ";
         assert!(cause.contains(text) && cause.contains(remedy), "{cause}");
         assert!(!format!("{error:?} {cause}").contains("wr0ng"));
     }
@@ -390,9 +390,9 @@ async fn replaced_token_is_read_again_after_the_old_one_ended() {
     };
     assert_eq!(
         &*reason,
-        "the server no longer accepts the token; could not reconnect within 2s: the server refuses the \
-         connection with HTTP status 401: invalid websocket bearer token\\u{1b}[31m; the token is \
-         wrong, expired or revoked: get a new one"
+        "the server no longer accepts the token; could not reconnect within 2s: the server refused the \
+         token (HTTP status 401: invalid websocket bearer token\\u{1b}[31m); it is wrong, expired or revoked: get a \
+         new one"
     );
     drop(process);
     remote.close().await.unwrap();

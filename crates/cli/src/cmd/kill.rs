@@ -11,6 +11,7 @@ use crate::{
     args::On,
     detached::{self, IfAttached},
     endpoint::Endpoint,
+    exit,
     render::{errors, out},
 };
 
@@ -60,7 +61,7 @@ pub(crate) async fn kill(args: &Kill) -> anyhow::Result<ExitCode> {
             Ok(message) => out::lines([message])?,
             Err(error) => {
                 out::note(&errors::message(&error));
-                code = ExitCode::FAILURE;
+                code = exit::of_remote_error(&error);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outpost_client::{Error, Lease, RemoteExecutor, RemoteOptions};
+use outpost_client::{DialError, Error, Lease, RemoteExecutor, RemoteOptions};
 
 use crate::{endpoint::Endpoint, user_server};
 
@@ -41,13 +41,25 @@ async fn connect_to(server: &Endpoint, options: RemoteOptions) -> anyhow::Result
     let remote = server.connect(options).await;
     remote.map_err(|error| {
         let message = match &error {
+            Error::Unreachable { source, .. } if !is_lost(source) => {
+                format!("--on {}", server.description())
+            }
             Error::Unreachable { .. } | Error::Disconnected { .. } | Error::TimedOut { .. } => {
                 "cannot reach the server; check that it is running and that --on is correct"
+                    .to_owned()
             }
-            _ => "the server rejects the connection",
+            _ => "the server rejects the connection".to_owned(),
         };
         anyhow::Error::new(error).context(message)
     })
+}
+
+/// Whether the server did not answer. Otherwise the error says what to do.
+fn is_lost(error: &DialError) -> bool {
+    matches!(
+        error,
+        DialError::Connect(_) | DialError::UpgradeRequest(_) | DialError::RelayEnded { .. }
+    )
 }
 
 /// Options for a short command: the session ends with the connection.

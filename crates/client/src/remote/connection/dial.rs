@@ -90,7 +90,8 @@ pub enum DialError {
     /// The server rejected the upgrade with HTTP status 401 (no token or an invalid one) or 403 (no
     /// access).
     #[error(
-        "the server refuses the connection with HTTP status {status}{}{reason}; {}",
+        "the server refused {} (HTTP status {status}{}{reason}); {}",
+        if (*.status, *.had_token) == (UNAUTHORIZED, true) { "the token" } else { "the connection" },
         if .reason.is_empty() { "" } else { ": " },
         unauthorized_remedy(*.status, *.had_token)
     )]
@@ -161,7 +162,7 @@ impl DialError {
 fn unauthorized_remedy(status: u16, had_token: bool) -> &'static str {
     match (status, had_token) {
         (UNAUTHORIZED, false) => "connect with a token",
-        (UNAUTHORIZED, true) => "the token is wrong, expired or revoked: get a new one",
+        (UNAUTHORIZED, true) => "it is wrong, expired or revoked: get a new one",
         _ => "ask the server's operator for access",
     }
 }
