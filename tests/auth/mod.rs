@@ -10,6 +10,7 @@ mod floor_files;
 mod limits;
 mod local_users;
 mod principals;
+mod refusals;
 mod roots;
 mod secrets;
 mod separation;

@@ -12,15 +12,22 @@ const UNITS: [(u64, &str, &str); 4] = [
     (1, "s", "s"),
 ];
 
-/// Formats in the largest unit with at least one whole.
+/// Formats a time in the past in the largest unit with at least one whole.
 pub(crate) fn ago(since: Duration) -> String {
-    let seconds = since.as_secs();
-    let Some((unit, one, many)) = UNITS.iter().find(|(unit, ..)| seconds >= *unit) else {
-        return "just now".to_owned();
-    };
+    match since.as_secs() {
+        0 => "just now".to_owned(),
+        _ => format!("{} ago", span(since)),
+    }
+}
+
+/// Formats in the largest unit with at least one whole.
+pub(crate) fn span(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let found = UNITS.iter().find(|(unit, ..)| seconds >= *unit);
+    let (unit, one, many) = found.unwrap_or(&UNITS[3]);
     let count = seconds / unit;
     let name = if count == 1 { one } else { many };
-    format!("{count} {name} ago")
+    format!("{count} {name}")
 }
 
 /// Formats with one decimal, in the largest unit that fits.

@@ -157,7 +157,10 @@ async fn respond(server: &Arc<ServerState>, client: &Client, request: Request<In
     let (peer, identity) = match admit(server, client, request.headers()).await {
         Ok(admitted) => admitted,
         Err(Refusal::Unauthenticated(rejection, address)) => {
-            let delay = server.settings.auth.record_failure(address);
+            let delay = server
+                .settings
+                .auth
+                .record_failure(address, rejection, request.headers());
             tokio::time::sleep(delay).await;
             return text(StatusCode::UNAUTHORIZED, rejection.to_string());
         }

@@ -18,9 +18,9 @@ use crate::{
     certificate::replace_private_file,
     render::{
         out,
-        screen::{Cell, Screen},
+        screen::{Cell, Screen, Style},
     },
-    units::parse_time,
+    units::{parse_time, span},
 };
 
 /// Arguments of `outpost token`.
@@ -39,7 +39,8 @@ pub(crate) struct Token {
 
 #[derive(Subcommand, Debug)]
 enum Action {
-    /// Create a token and print it; it is not stored and can't be printed again
+    /// Create a token and print it; it is not stored and can't be printed again. An expired token with the same
+    /// name is replaced
     #[command(after_help = "Examples:
   outpost token new --name ci --expires 30d --tokens-file /etc/outpost/tokens.toml
   outpost token new --name reader --scopes files:read,watch --tokens-file /etc/outpost/tokens.toml")]
@@ -118,6 +119,7 @@ fn create(
 
 fn list(path: &Path, json: bool) -> anyhow::Result<()> {
     let file = read(&std::path::absolute(path)?)?;
+    let now = SystemTime::now();
     if json {
         let tokens: Vec<_> = file
             .tokens
@@ -128,6 +130,7 @@ fn list(path: &Path, json: bool) -> anyhow::Result<()> {
                     "scopes": token.scopes,
                     "created": token.created,
                     "expires": token.expires,
+                    "expired": token.has_expired(now),
                 })
             })
             .collect();
@@ -143,14 +146,28 @@ fn list(path: &Path, json: bool) -> anyhow::Result<()> {
     let row = |token: &NamedToken| {
         [
             Cell::plain(&token.name),
+            state(token, now),
             Cell::plain(date(token.created)),
             Cell::plain(token.expires.map_or_else(|| "never".to_owned(), date)),
             Cell::plain(scopes(&token.scopes)),
         ]
     };
     let rows: Vec<_> = file.tokens.iter().map(row).collect();
-    let head = ["NAME", "CREATED", "EXPIRES", "SCOPES"];
+    let head = ["NAME", "STATE", "CREATED", "EXPIRES", "SCOPES"];
     Ok(out::raw_lines(Screen::stdout().table(head, &rows))?)
+}
+
+fn state(token: &NamedToken, now: SystemTime) -> Cell {
+    let left = token
+        .expires_at()
+        .map(|expires| expires.duration_since(now));
+    match left {
+        None => Cell::styled("valid", Style::Good),
+        Some(Ok(left)) if !left.is_zero() => {
+            Cell::styled(format!("expires in {}", span(left)), Style::Good)
+        }
+        Some(_) => Cell::styled("expired", Style::Bad),
+    }
 }
 
 fn revoke(path: &Path, name: &str) -> anyhow::Result<()> {

@@ -260,12 +260,33 @@ impl Authenticator {
         }
     }
 
-    /// Counts a failed attempt. Returns how long its answer has to wait.
-    pub(crate) fn record_failure(&self, address: IpAddr) -> Duration {
+    /// Counts a failed attempt, and logs the reason. Returns how long its answer has to wait.
+    pub(crate) fn record_failure(
+        &self,
+        address: IpAddr,
+        rejection: Rejection,
+        headers: &HeaderMap,
+    ) -> Duration {
+        let expired = self.expired_token(headers);
+        let principal = expired.as_deref();
+        let reason = match principal {
+            // The client is not told that its token was valid once.
+            Some(_) => "expired token".to_owned(),
+            None => rejection.to_string(),
+        };
         let mut failed = self.failed.lock();
         let delay = failed.record(address, Instant::now());
-        tracing::warn!(%address, total = failed.total(), "authentication failed");
+        let total = failed.total();
+        tracing::warn!(%address, reason, principal, total, "authentication failed");
         delay
+    }
+
+    /// The name of the expired token that a client has sent, if it is one of the named tokens.
+    fn expired_token(&self, headers: &HeaderMap) -> Option<String> {
+        let hash = TokenHash::of(&find_token(headers).ok()?);
+        let tokens = Arc::clone(&self.verifiers.borrow().tokens);
+        let named = tokens.find(&hash, SystemTime::UNIX_EPOCH)?;
+        Some(named.name.clone())
     }
 }
 

@@ -96,7 +96,7 @@ impl TokenFile {
         }
     }
 
-    /// Adds a token. Returns it; only its hash is stored.
+    /// Adds a token, in place of an expired one with its name. Returns it; only its hash is stored.
     pub fn add(
         &mut self,
         name: &str,
@@ -107,7 +107,12 @@ impl TokenFile {
         if name.is_empty() || name.chars().any(char::is_control) {
             return Err(AddTokenError::InvalidName);
         }
-        if self.tokens.iter().any(|token| token.name == name) {
+        let is_same = |token: &NamedToken| token.name == name;
+        if self
+            .tokens
+            .iter()
+            .any(|token| is_same(token) && !token.has_expired(now))
+        {
             return Err(AddTokenError::NameInUse(name.to_owned()));
         }
         let mut random = [0; 32];
@@ -119,6 +124,7 @@ impl TokenFile {
                 .unwrap_or_default()
                 .as_secs()
         };
+        self.tokens.retain(|token| !is_same(token));
         self.tokens.push(NamedToken {
             name: name.to_owned(),
             sha256: TokenHash::of(&token),
@@ -137,7 +143,7 @@ impl TokenFile {
                 found = Some(token);
             }
         }
-        found.filter(|token| token.expires_at().is_none_or(|expires| expires > now))
+        found.filter(|token| !token.has_expired(now))
     }
 }
 
@@ -148,6 +154,12 @@ impl NamedToken {
         let since = Duration::from_secs(self.expires?);
         // A time that cannot be represented never comes.
         UNIX_EPOCH.checked_add(since)
+    }
+
+    /// Whether it has expired.
+    #[must_use]
+    pub fn has_expired(&self, now: SystemTime) -> bool {
+        self.expires_at().is_some_and(|expires| expires <= now)
     }
 }
 
@@ -178,10 +190,21 @@ mod tests {
         let file_again = TokenFile::parse(text.as_bytes()).unwrap();
         assert_eq!(file_again, file);
         assert!(file.find(&TokenHash::of(&token), now).is_some());
-        let again = file.add("ci", None, now, None).unwrap_err();
+        let again = file.add("ci", None, now, Some(now)).unwrap_err();
         assert_eq!(again, AddTokenError::NameInUse("ci".to_owned()));
         let invalid = file.add("", None, now, None).unwrap_err();
         assert_eq!(invalid, AddTokenError::InvalidName);
+    }
+
+    #[test]
+    fn new_token_replaces_an_expired_one() {
+        let mut file = TokenFile::default();
+        let now = SystemTime::now();
+        let old = file.add("ci", None, now, Some(now)).unwrap();
+        let new = file.add("ci", None, now, None).unwrap();
+        assert_eq!(file.tokens.len(), 1);
+        assert!(file.find(&TokenHash::of(&old), UNIX_EPOCH).is_none());
+        assert!(file.find(&TokenHash::of(&new), now).is_some());
     }
 
     #[test]
