@@ -70,8 +70,8 @@ pub use outpost_process::{
 /// Sandbox policies and their enforcement.
 pub use outpost_sandbox as sandbox;
 pub use outpost_types::{
-    Delivery, EnvPolicy, Inherit, LimitName, ProcessEntry, ProcessState, ResourceLimits, Seq,
-    Signal, Stream, TerminalSize, TreeKind, WriteStatus,
+    Delivery, EnvPolicy, Inherit, LimitName, LimitSupport, ProcessEntry, ProcessState,
+    ResourceLimits, Seq, Signal, Stream, TerminalSize, TreeKind, WriteStatus,
 };
 pub use peer::{Peer, PrincipalKey};
 pub use peer_limiter::{PeerLimiter, PeerPermit};

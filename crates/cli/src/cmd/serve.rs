@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::Context;
 use outpost_engine::{
-    Engine, Limits, Spawner, SpawnerOptions,
+    Engine, LimitSupport, Limits, Spawner, SpawnerOptions,
     sandbox::{Access, HelperCommand, Sandbox},
 };
 use outpost_server::{ConfigReadResult, ConnectionEnd, Host, Listen, Listener, Server, Settings};
@@ -167,7 +167,9 @@ async fn serve(
     let sandbox = Sandbox::new(helper, config.sandbox.level);
     let engine = Engine::with_sandbox(spawner, Some(sandbox), limits);
     // First, because a probe of the sandbox that is about to end would count as another program.
-    let host = host.with_limits(engine.limit_support().await);
+    let limits = engine.limit_support().await;
+    warn_about_limits(&config, &limits);
+    let host = host.with_limits(limits);
     // Before the first client, because `initialize` reports the result.
     let found = engine.sandbox_support().await;
     if let Err(reason) = &found {
@@ -227,6 +229,22 @@ fn warn_about_principals(config: &Config) {
                 principal = name,
                 "principal may write any directory that it names as working directory; set roots"
             );
+        }
+    }
+}
+
+/// Logs principals that can start nothing, because their limits cannot be enforced on this host.
+fn warn_about_limits(config: &Config, support: &LimitSupport) {
+    for (name, principal) in &config.principals {
+        for (limit, of_process) in principal.process_limits() {
+            if let Some(reason) = support.unenforceable.get(of_process.as_str()) {
+                tracing::warn!(
+                    principal = name,
+                    limit,
+                    reason,
+                    "principal can start nothing: its limit cannot be enforced"
+                );
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ use std::{
 };
 
 use anyhow::{bail, ensure};
+use outpost_engine::LimitName;
 use outpost_engine::sandbox::{
     Access,
     policy::{Entry, EntryPath, FileSystem, Profiles, SpecialPath},
@@ -154,6 +155,15 @@ impl PrincipalTable {
             }
             FileSystem::Unrestricted => false,
         }
+    }
+
+    /// The limits of its processes, by their names in this table and of a process.
+    pub(crate) fn process_limits(&self) -> impl Iterator<Item = (&'static str, LimitName)> {
+        let LimitsTable { memory, cpus, .. } = self.limits;
+        let memory = memory.map(|_| ("memory", LimitName::MemoryBytes));
+        memory
+            .into_iter()
+            .chain(cpus.map(|_| ("cpus", LimitName::Cpus)))
     }
 
     /// The roots that don't exist.

@@ -2,10 +2,12 @@
 //!
 //! - [`sandboxing`]: what this host can enforce
 //! - [`credentials`]: the server's certificate, and the files of tokens and keys
+//! - [`principals`]: whether the limits of principals can be enforced
 //! - [`hosts`]: whether the configured hosts can be reached
 
 mod credentials;
 mod hosts;
+mod principals;
 mod sandboxing;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -126,13 +128,14 @@ pub(crate) async fn doctor(args: &Doctor) -> anyhow::Result<ExitCode> {
     };
     let landlock = outpost_engine::sandbox::landlock_version().unwrap_or(0);
     let mut findings = sandboxing::findings(&host, landlock, level, spawner.tree_kind());
-    let limits = sandboxing::limits(&spawner.unenforceable_limits());
-    findings.push(Finding::new("limits", limits));
-    let credentials = credentials::findings(&config);
-    let usable = credentials
+    let unenforceable = spawner.unenforceable_limits();
+    findings.push(Finding::new("limits", sandboxing::limits(&unenforceable)));
+    let mut configured = principals::findings(&config, &unenforceable);
+    configured.extend(credentials::findings(&config));
+    let usable = configured
         .iter()
         .all(|finding| finding.state != State::Failed);
-    findings.extend(credentials);
+    findings.extend(configured);
     findings.extend(hosts::findings(config.hosts()?).await);
     if args.json {
         out::json(&json!({"works": works, "level": level, "checks": findings}))?;
@@ -171,6 +174,14 @@ fn report(findings: &[Finding], works: bool, level: Level) -> Vec<String> {
             "Sandboxing does not work on this host; requests for it are rejected.",
         ),
     });
+    let failed = findings
+        .iter()
+        .filter(|finding| finding.state == State::Failed);
+    let failed: Vec<_> = failed.map(|finding| &*finding.name).collect();
+    if !failed.is_empty() {
+        let failed = format!("Failed: {}.", visible(&failed.join(", ")));
+        lines.push(screen.apply(Style::Bad, &failed));
+    }
     lines
 }
 
