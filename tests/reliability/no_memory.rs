@@ -138,3 +138,23 @@ async fn unallocatable_page_fails_and_stays_readable() {
     assert_eq!(EventLog::page_bytes(&page).len(), 16_000_000);
     client.terminate("flood").await;
 }
+
+/// When memory is exhausted, the kernel kills the process with the highest score.
+#[tokio::test]
+async fn programs_are_killed_before_the_server() {
+    for trees in ["auto", "subreaper"] {
+        let server = outpost().args(&["--trees", trees]).start().await;
+        let client = server.client().await;
+        let score = |pid: i32| {
+            let score = std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj"));
+            let score = score.expect("the process runs");
+            score.trim().parse::<i32>().expect("a number")
+        };
+        let own = score(server.pid());
+        let script = "read line; cat /proc/self/oom_score_adj";
+        client.start(sh("p", script).stdin()).await;
+        client.write("p", "\n", "w").await;
+        let log = client.exited("p").await;
+        assert_eq!(log.stdout(), format!("{}\n", (own + 500).min(1000)));
+    }
+}

@@ -14,6 +14,7 @@ use crate::control::Control;
 use crate::descriptor_slots::DescriptorSlots;
 use crate::error::{Cause, SpawnError, SpawnErrorKind};
 use crate::exit::ExitWaiter;
+use crate::oom_score;
 use crate::prepared::Prepared;
 use crate::spawn_queue::SpawnQueue;
 use crate::spawner::SpawnContext;
@@ -165,6 +166,7 @@ impl SpawnWorker {
         let cloned = setup.start(cgroup.as_ref().map(AsFd::as_fd), &mut self.stack);
         let Cloned { pid, pidfd } =
             cloned.map_err(|(stage, errno)| prepared.child_failed(stage, errno))?;
+        oom_score::raise(pid);
         Ok((pid, pidfd))
     }
 

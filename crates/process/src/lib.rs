@@ -24,6 +24,9 @@
 //! The child sees the same environment either way, except that its parent and its session are the
 //! subreaper's: without a PTY of its own it has no controlling terminal, even if the server has one.
 //!
+//! **Exhausted memory.** A child's out-of-memory score is above the server's (`oom_score`), so that the kernel
+//! kills programs first.
+//!
 //! **Limits.** Those of one process are set by the child itself before `execve` (`rlimits`). Those of
 //! the whole tree are set in its cgroup before the clone, in a directory with the controllers
 //! (`tree::controllers`).
@@ -60,6 +63,7 @@ mod exit;
 mod input;
 mod launch;
 mod memory_limit;
+mod oom_score;
 mod output;
 mod prepared;
 mod program;
