@@ -306,3 +306,33 @@ async fn hundreds_of_hostile_connections_stay_within_the_budget() {
     flooding.iter().for_each(tokio::task::JoinHandle::abort);
     drop(open);
 }
+
+/// Connections that hold as much as they may, do not read, and stay alive by their pings.
+#[tokio::test]
+async fn connections_that_do_not_read_give_way() {
+    let server = outpost().start().await;
+    let client = server.client().await;
+    let path = server.dir().join("part");
+    std::fs::write(&path, vec![b'x'; 2 * MIB]).expect("a file");
+    let params = json!({"clientName": "hostile"});
+    let mut sockets = Vec::new();
+    for _ in 0..200 {
+        let mut socket = RawWebSocket::initialized(server.address(), &params).await;
+        for id in 1..3 {
+            let read = json!({"path": file_uri(&path)});
+            let read = json!({"id": id, "method": "fs/readFile", "params": read});
+            socket.send(&read.to_string()).await;
+        }
+        // Beyond the response to `initialize`, so the file is being sent.
+        socket.read(64 * 1024).await;
+        sockets.push(socket);
+    }
+    let large = server.dir().join("large");
+    let data = "QUFB".repeat(14 * MIB);
+    let params = json!({"path": file_uri(&large), "dataBase64": data});
+    client.call("fs/writeFile", params).await;
+    let bytes = std::fs::metadata(&large).expect("a file").len();
+    assert_eq!(bytes as usize, 42 * MIB);
+    check_served(&server, &client, "after").await;
+    check_peak(&server, MEMORY_KIB);
+}

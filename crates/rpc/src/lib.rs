@@ -15,7 +15,8 @@
 //!   concurrently; [`ProcessLanes`] lets control requests about a process overtake;
 //!   [`Admission`] bounds the number of requests.
 //! - [`MemoryBudget`] bounds the memory of all connections. Each has a [`MemoryShare`] of
-//!   it, from which received messages and large answers take a [`MemoryCharge`].
+//!   it, from which received messages and large answers take a [`MemoryCharge`]. Connections that do not
+//!   read are closed if others wait for their memory.
 
 mod admission;
 mod frame_buffer;
@@ -27,6 +28,7 @@ pub mod outbox;
 mod peer_activity;
 mod receive_buffer;
 mod skipping;
+mod write_progress;
 pub mod ws;
 
 pub use admission::{Admission, Ticket};

@@ -1,5 +1,7 @@
 //! Bounds the memory of all connections together, and shares it among them.
 
+mod holders;
+
 use std::{
     sync::{
         Arc,
@@ -14,6 +16,10 @@ use tokio::{
     sync::Notify,
     time::{Instant, timeout_at},
 };
+use tokio_util::sync::CancellationToken;
+
+use self::holders::Holders;
+use crate::write_progress::WriteProgress;
 
 /// The uncounted bytes of a connection: bytes that are not taken from the budget, so that small
 /// requests, and a response with one chunk of output, seldom wait for other connections.
@@ -30,6 +36,9 @@ const RESERVE_FRACTION: usize = 9;
 const LARGE_SHARE: usize = 8;
 /// All connections of a peer may together hold this many times the free bytes beyond the reserve.
 const PEER_SHARE: usize = 16;
+/// Connections that do not read are closed when a request has waited for one part in this many of its time,
+/// and at least one part in this many of the budget is freed.
+const CLOSE_FRACTION: u32 = 4;
 /// A connection, and a peer, may always hold one part in this many of all free bytes, the reserve
 /// included.
 const SMALL_SHARE: usize = 64;
@@ -48,8 +57,10 @@ pub struct MemoryBudget {
 #[derive(Debug)]
 struct Budget {
     max_bytes: usize,
-    /// Time after which a request that waits for bytes is rejected.
+    /// Time after which a request that waits for bytes is rejected, and for which a connection may not read
+    /// while others wait.
     timeout: Duration,
+    holders: Holders,
     used: AtomicUsize,
     /// Bytes that are not counted in `used`.
     uncounted: AtomicUsize,
@@ -99,13 +110,15 @@ impl Budget {
 }
 
 impl MemoryBudget {
-    /// Creates a budget. A request that finds no bytes waits for at most `timeout`.
+    /// Creates a budget. A request that finds no bytes waits for at most `timeout`, and once more if
+    /// connections are closed for it: those that have not read for as long.
     #[must_use]
     pub fn new(max_bytes: usize, timeout: Duration) -> Self {
         MemoryBudget {
             shared: Arc::new(Budget {
                 max_bytes,
                 timeout,
+                holders: Holders::default(),
                 used: AtomicUsize::new(0),
                 uncounted: AtomicUsize::new(0),
                 released: Notify::new(),
@@ -154,6 +167,7 @@ impl PeerMemory {
                 budget: Arc::clone(&self.shared.budget),
                 peer: Arc::clone(&self.shared),
                 held: Mutex::default(),
+                writes: WriteProgress::default(),
             }),
         }
     }
@@ -177,6 +191,8 @@ struct Share {
     budget: Arc<Budget>,
     peer: Arc<PeerShare>,
     held: Mutex<Held>,
+    /// What the connection's writing task is doing.
+    writes: WriteProgress,
 }
 
 /// All bytes of a connection.
@@ -186,6 +202,12 @@ struct Held {
     counted: usize,
     /// At most [`UNCOUNTED_BYTES`].
     uncounted: usize,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.budget.holders.remove(self);
+    }
 }
 
 impl Share {
@@ -228,6 +250,19 @@ impl Share {
         taken
     }
 
+    /// Closes connections that do not read until this one can get `more` bytes. Returns whether there
+    /// was one.
+    fn close_unread(&self, more: usize) -> bool {
+        let budget = &self.budget;
+        let reserve = budget.max_bytes / RESERVE_FRACTION;
+        let held = self.held.lock().counted.saturating_add(more);
+        let free = budget.max_bytes - budget.used.load(Ordering::Acquire);
+        let needed = more.saturating_add(reserve + held / LARGE_SHARE);
+        let needed = needed.saturating_sub(free);
+        let needed = needed.max(budget.max_bytes / CLOSE_FRACTION as usize);
+        budget.holders.close_unread(needed, budget.timeout)
+    }
+
     /// Returns whether the connection could get `bytes` if it were the only one.
     fn can_ever_take(&self, bytes: usize) -> bool {
         let most = bytes.saturating_sub(UNCOUNTED_BYTES);
@@ -237,6 +272,15 @@ impl Share {
 }
 
 impl MemoryShare {
+    /// Cancels `close` when others wait for memory and the peer of this connection does not read.
+    pub fn close_if_unread(&self, close: CancellationToken) {
+        self.shared.budget.holders.add(&self.shared, close);
+    }
+
+    pub(crate) fn writes(&self) -> &WriteProgress {
+        &self.shared.writes
+    }
+
     /// Takes `bytes` if they are free.
     #[must_use]
     pub fn try_charge(&self, bytes: usize) -> Option<MemoryCharge> {
@@ -287,7 +331,7 @@ impl MemoryCharge {
     /// Waits for `more` bytes. Returns false if they are not free in time, or never can be.
     pub async fn grow(&mut self, more: usize) -> bool {
         let budget = Arc::clone(&self.share.budget);
-        let mut deadline = None;
+        let (mut wait, mut closed_others) = (None, false);
         loop {
             // Created before the attempt, so that a release in between still wakes it.
             let released = budget.released.notified();
@@ -297,10 +341,20 @@ impl MemoryCharge {
             if !self.share.can_ever_take(self.bytes.saturating_add(more)) {
                 return false;
             }
-            let deadline = *deadline.get_or_insert_with(|| Instant::now() + budget.timeout);
-            if timeout_at(deadline, released).await.is_err() {
+            let (check, deadline) = wait.get_or_insert_with(|| {
+                let now = Instant::now();
+                (now + budget.timeout / CLOSE_FRACTION, now + budget.timeout)
+            });
+            if timeout_at(*check, released).await.is_ok() {
+                continue;
+            }
+            let now = Instant::now();
+            if self.share.close_unread(more) && !closed_others {
+                (*deadline, closed_others) = (now + budget.timeout, true);
+            } else if now >= *deadline {
                 return false;
             }
+            *check = (now + budget.timeout / CLOSE_FRACTION).min(*deadline);
         }
     }
 

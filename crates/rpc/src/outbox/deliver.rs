@@ -44,6 +44,9 @@ const PART_BYTES: usize = 256 * 1024;
 /// Buffer capacity that is kept while the connection is idle.
 const MAX_IDLE_CAPACITY: usize = 4 * 1024;
 
+/// Buffer capacity that is kept between writes. Larger messages have a reservation until they are written.
+const MAX_CAPACITY: usize = 2 * PART_BYTES;
+
 /// The error for a message whose rest could not be read.
 fn incomplete() -> io::Error {
     io::Error::other("the rest of a message is not available")
@@ -67,6 +70,23 @@ pub async fn deliver(outbox: Outbox, mut io: WriteHalf, framing: Framing, option
     // Dropped without notifying its feeds: their frames were not written.
     drop(writer);
     let _ = tokio::time::timeout(options.close_timeout, io.shutdown()).await;
+}
+
+/// Writes `bytes`, and records how the peer takes them.
+async fn write(outbox: &Outbox, io: &mut WriteHalf, mut bytes: &[u8]) -> io::Result<()> {
+    let Some(progress) = outbox.write_progress() else {
+        return io.write_all(bytes).await;
+    };
+    let _current = progress.begin();
+    while !bytes.is_empty() {
+        let written = io.write(bytes).await?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = &bytes[written..];
+        progress.advance(written);
+    }
+    Ok(())
 }
 
 /// The state of a connection's writing task.
@@ -117,14 +137,17 @@ impl Writer {
                 self.notify_written();
                 continue;
             }
-            // The messages are in the write buffer now, which has its own bound.
             if !reservations.is_empty() {
-                drop(reservations);
                 self.outbox.messages_written();
             }
-            io.write_all(self.frames.as_bytes()).await?;
+            write(&self.outbox, io, self.frames.as_bytes()).await?;
             io.flush().await?;
             self.frames.clear();
+            if self.frames.capacity() > MAX_CAPACITY {
+                self.frames.release();
+            }
+            // Held until now, because the messages were in the buffer.
+            drop(reservations);
             self.notify_written();
             if let Some(message) = self.large.take() {
                 self.write_in_parts(io, message, &mut pings).await?;
@@ -193,7 +216,7 @@ impl Writer {
             drop(held.take());
             self.outbox.messages_written();
         }
-        io.write_all(self.frames.as_bytes()).await?;
+        write(&self.outbox, io, self.frames.as_bytes()).await?;
         self.frames.clear();
         Ok(())
     }

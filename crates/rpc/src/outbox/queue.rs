@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::{FrameBuffer, MemoryCharge, MemoryShare, Ticket};
+use crate::{FrameBuffer, MemoryCharge, MemoryShare, Ticket, write_progress::WriteProgress};
 
 /// Budget for large messages that wait to be written, in KiB.
 const BULK_KIB: usize = 4 * 1024;
@@ -30,6 +30,8 @@ pub enum CloseReason {
     TakenOver,
     /// There are too many connections, and this one was idle.
     GivesWay,
+    /// Others wait for the memory that this connection holds, and its peer does not read.
+    Unread,
     /// The client's credential is no longer valid.
     Unauthorized,
 }
@@ -43,6 +45,7 @@ impl CloseReason {
             CloseReason::GoingAway => (1001, "server is shutting down"),
             CloseReason::ProtocolError => (1002, "websocket protocol error"),
             CloseReason::GivesWay => (1013, "too many connections, and this one was idle"),
+            CloseReason::Unread => (1013, "memory is needed, and this connection was not read"),
             CloseReason::Unauthorized => (4401, "the token has expired or was revoked"),
             CloseReason::TakenOver => (4001, "session was taken over by another connection"),
         }
@@ -356,6 +359,11 @@ impl Outbox {
     /// Returns whether there is nothing to write.
     pub(super) fn is_idle(&self) -> bool {
         self.state().is_empty()
+    }
+
+    /// Returns the record of writes; `None` if the memory of the connection is not limited.
+    pub(super) fn write_progress(&self) -> Option<&WriteProgress> {
+        self.shared.memory.as_ref().map(MemoryShare::writes)
     }
 
     pub(super) fn messages_written(&self) {

@@ -63,6 +63,7 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
         let mut replaced = pin!(connection.replaced.cancelled());
         let mut unauthorized = pin!(connection.unauthorized.cancelled());
         let mut gives_way = pin!(connection.gives_way.cancelled());
+        let mut unread = pin!(connection.unread.cancelled());
         loop {
             let read = async {
                 // A peer that does not read its responses times out like a silent one.
@@ -86,6 +87,13 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
                 },
                 () = &mut unauthorized => break CloseReason::Unauthorized,
                 () = &mut gives_way => break CloseReason::GivesWay,
+                () = &mut unread => {
+                    tracing::warn!(
+                        peer = ?connection.peer,
+                        "closing a connection that does not read; others need its memory"
+                    );
+                    break CloseReason::Unread;
+                }
                 received = read => received,
             };
             match received {

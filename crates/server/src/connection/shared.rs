@@ -82,6 +82,8 @@ pub(crate) struct Connection {
     pub(super) unauthorized: CancellationToken,
     /// Cancelled when another connection needs its permit.
     pub(crate) gives_way: CancellationToken,
+    /// Cancelled when others wait for its memory and its peer does not read.
+    pub(super) unread: CancellationToken,
     /// The sessions that the connection owns, including private sessions.
     pub(crate) sessions: Mutex<Vec<Session>>,
     opened: Instant,
@@ -109,6 +111,11 @@ impl Connection {
     ) -> Arc<Self> {
         let gone = CancellationToken::new();
         let outbox = Outbox::with_memory(gone.clone(), memory.clone());
+        let unread = CancellationToken::new();
+        // A stdio connection is not closed: its end is the end of the server.
+        if pingable {
+            memory.close_if_unread(unread.clone());
+        }
         let notifications = SharedNotificationOptions::default();
         let settings = &server.settings;
         let starts = settings.concurrent_requests;
@@ -139,6 +146,7 @@ impl Connection {
             probing: AtomicBool::new(false),
             unauthorized: CancellationToken::new(),
             gives_way: CancellationToken::new(),
+            unread,
             sessions: Mutex::default(),
             opened: Instant::now(),
             last_message: AtomicU64::new(0),

@@ -206,10 +206,19 @@ fn push_block(
     offset: u64,
     len: usize,
 ) -> Result<usize, FilesError> {
-    let mut block = vec![0; len];
-    let read = file.fill(offset, &mut block)?;
-    answer.push(&block[..read]);
-    Ok(read)
+    // Beside the answer itself, only this is in memory.
+    let mut block = vec![0; len.min(BLOCK_BYTES)];
+    let mut total = 0;
+    while total < len {
+        let wanted = block.len().min(len - total);
+        let read = file.fill(offset + total as u64, &mut block[..wanted])?;
+        answer.push(&block[..read]);
+        total += read;
+        if read < wanted {
+            break;
+        }
+    }
+    Ok(total)
 }
 
 /// Replaces the content of a file.
