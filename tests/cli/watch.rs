@@ -1,6 +1,6 @@
 //! Tests `outpost watch`.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use outpost_testkit::{FaultyLink, RunningCommand, TestUser, deadline};
 use rustix::process::Signal;
@@ -79,6 +79,42 @@ async fn json_has_an_object_for_each_batch() {
     let last = batches.last().expect("a batch");
     let paths = last["paths"].as_array().expect("a list");
     assert!(paths.contains(&json!(missing)), "{batches:?}");
+}
+
+/// Makes programs that this thread starts obey the modes of files, also as root.
+fn obey_modes() {
+    use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
+    for capability in [CapabilitySet::DAC_OVERRIDE, CapabilitySet::DAC_READ_SEARCH] {
+        // Other users may not, and have no capabilities.
+        let _ = remove_capability_from_bounding_set(capability);
+    }
+}
+
+#[tokio::test]
+async fn unreadable_directory_is_named_and_watched_once_it_can_be_read() {
+    obey_modes();
+    let user = new_user();
+    let folder = folder(&user);
+    let secret = format!("{folder}/secret");
+    fs::create_dir(&secret).expect("a directory");
+    let chmod = |mode| fs::set_permissions(&secret, fs::Permissions::from_mode(mode));
+    chmod(0).expect("a mode");
+    let text = format!("cannot read {secret:?}: changes in it are missed until");
+    // It is no change.
+    let mode = ["--once", &folder, "--", "stat", "-c", "%a", &secret];
+    let mut command = watching(&user, &mode).await;
+    command.wait_for_stderr(&text).await;
+    let mut json = watching(&user, &["--json", &folder]).await;
+    json.wait_for_stdout("}\n").await;
+    chmod(0o700).expect("a mode");
+    assert_eq!(command.wait().await.stdout, "700\n");
+    fs::write(format!("{secret}/f"), "").expect("a file");
+    json.wait_for_stdout("/secret/f\"").await;
+    json.signal(Signal::INT);
+    let output = json.wait().await;
+    let first: Value = serde_json::from_str(output.stdout.lines().next().expect("a line")).unwrap();
+    let expected = json!({"paths": [], "missed": false, "unreadable": [secret]});
+    assert_eq!(first, expected);
 }
 
 #[tokio::test]

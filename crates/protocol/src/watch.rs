@@ -71,6 +71,14 @@ pub struct FsChanged {
         skip_serializing_if = "std::ops::Not::not"
     )]
     pub missed: bool,
+    /// Directories below the path that cannot be read, sorted: changes in them are missed until they
+    /// can be. Absent if there are none.
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub unreadable: Vec<PathUri>,
 }
 
 /// Params of `fs/changed` on a connection of an app-server client.

@@ -112,10 +112,11 @@ async fn print_changes(
             Ok(batch) => batch?,
             Err(signal) => return Ok(exit::of_signal(signal)),
         };
+        let has_changes = batch.has_changes();
         let json = args.json;
         // On a separate thread, because stdout may block.
         tokio::task::spawn_blocking(move || batch.print(json)).await??;
-        if args.once {
+        if args.once && has_changes {
             return Ok(ExitCode::SUCCESS);
         }
     }
@@ -137,9 +138,13 @@ async fn run_on_changes(
     };
     let outcome = async {
         loop {
-            match signals.unless_ended(batches.next()).await {
-                Ok(batch) => batch?.tell_missed(),
+            let batch = match signals.unless_ended(batches.next()).await {
+                Ok(batch) => batch?,
                 Err(signal) => return Ok(exit::of_signal(signal)),
+            };
+            batch.tell_missed();
+            if !batch.has_changes() {
+                continue;
             }
             match run_command(args, server, &target, signals).await? {
                 CommandEnd::Exited(code) if args.once => return Ok(code),
@@ -220,15 +225,28 @@ async fn run_command(
 struct Batch {
     paths: BTreeSet<PathBuf>,
     missed: bool,
+    /// Directories whose changes are missed until they can be read.
+    unreadable: BTreeSet<PathBuf>,
 }
 
 impl Batch {
     fn merge(&mut self, other: Batch) {
         self.paths.extend(other.paths);
         self.missed |= other.missed;
+        self.unreadable.extend(other.unreadable);
+    }
+
+    /// Whether something has changed, or may have.
+    fn has_changes(&self) -> bool {
+        self.missed || !self.paths.is_empty()
     }
 
     fn tell_missed(&self) {
+        for directory in &self.unreadable {
+            note(&format!(
+                "cannot read {directory:?}: changes in it are missed until its permissions are changed"
+            ));
+        }
         if self.missed {
             note("changes may have been missed");
         }
@@ -238,8 +256,12 @@ impl Batch {
         let paths = self.paths.iter().map(|path| path.to_string_lossy());
         if json {
             let paths: Vec<_> = paths.collect();
-            let line = json!({"paths": paths, "missed": self.missed}).to_string();
-            return Ok(out::raw_lines([visible_json(&line)])?);
+            let mut line = json!({"paths": paths, "missed": self.missed});
+            if !self.unreadable.is_empty() {
+                let directories = self.unreadable.iter().map(|path| path.to_string_lossy());
+                line["unreadable"] = directories.collect();
+            }
+            return Ok(out::raw_lines([visible_json(&line.to_string())])?);
         }
         self.tell_missed();
         match io::stdout().is_terminal() {
@@ -340,6 +362,7 @@ fn batch(given: &Path, watched: &Path, changes: FileChanges) -> Batch {
     Batch {
         paths: changes.paths.into_iter().map(as_given).collect(),
         missed: changes.missed,
+        unreadable: changes.unreadable.into_iter().map(as_given).collect(),
     }
 }
 
@@ -356,13 +379,21 @@ mod tests {
         let shown = |given: &str| {
             let changes = FileChanges {
                 paths: paths(&["/w/src", "/w/src/a/b", "/w/srcs"]),
-                missed: false,
+                unreadable: paths(&["/w/src/secret"]),
+                ..FileChanges::default()
             };
             let batch = batch(given.as_ref(), "/w/src".as_ref(), changes);
-            batch.paths.into_iter().collect::<Vec<_>>()
+            let shown = batch.paths.into_iter().chain(batch.unreadable);
+            shown.collect::<Vec<_>>()
         };
-        assert_eq!(shown("src/"), paths(&["/w/srcs", "src/", "src/a/b"]));
-        let there = ["/w/srcs", "build:/w/src", "build:/w/src/a/b"];
+        let here = ["/w/srcs", "src/", "src/a/b", "src/secret"];
+        assert_eq!(shown("src/"), paths(&here));
+        let there = [
+            "/w/srcs",
+            "build:/w/src",
+            "build:/w/src/a/b",
+            "build:/w/src/secret",
+        ];
         assert_eq!(shown("build:/w/src"), paths(&there));
     }
 
@@ -370,11 +401,12 @@ mod tests {
     fn merged_batches_have_all_paths_once() {
         let mut batch = Batch {
             paths: paths(&["a", "c"]).into_iter().collect(),
-            missed: false,
+            ..Batch::default()
         };
         batch.merge(Batch {
             paths: paths(&["b", "c"]).into_iter().collect(),
             missed: true,
+            ..Batch::default()
         });
         assert_eq!(
             batch.paths.into_iter().collect::<Vec<_>>(),

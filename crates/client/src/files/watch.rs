@@ -33,6 +33,9 @@ pub struct FileChanges {
     /// Whether other changes may have been missed: the kernel's queue overflowed, a limit was reached,
     /// or the connection was lost for a while. The caller should look for changes itself.
     pub missed: bool,
+    /// Directories below the watched path that cannot be read, usually for lack of permission: changes
+    /// in them are missed until their mode or owner permits it. Each is reported once. Sorted.
+    pub unreadable: Vec<PathBuf>,
 }
 
 /// A watched path. Dropping it ends the watch.
@@ -87,6 +90,7 @@ pub(crate) struct WatchQueue {
 #[derive(Default)]
 struct Unread {
     paths: BTreeSet<PathBuf>,
+    unreadable: BTreeSet<PathBuf>,
     bytes: usize,
     missed: bool,
     failure: Option<BackendError>,
@@ -94,19 +98,17 @@ struct Unread {
 
 impl WatchQueue {
     /// Adds changes.
-    pub(crate) fn add(&self, paths: impl IntoIterator<Item = PathBuf>, missed: bool) {
+    pub(crate) fn add(&self, changes: FileChanges) {
         let mut unread = self.unread.lock();
-        unread.missed |= missed;
-        for path in paths {
-            let bytes = path.as_os_str().len() + PATH_BYTES;
-            if unread.bytes + bytes > MAX_UNREAD_BYTES {
-                unread.missed = true;
-                break;
-            }
-            if unread.paths.insert(path) {
-                unread.bytes += bytes;
-            }
-        }
+        let Unread {
+            paths,
+            unreadable,
+            bytes,
+            ..
+        } = &mut *unread;
+        let is_complete =
+            extend(paths, changes.paths, bytes) && extend(unreadable, changes.unreadable, bytes);
+        unread.missed |= changes.missed || !is_complete;
         drop(unread);
         self.added.notify_one();
     }
@@ -127,15 +129,30 @@ impl WatchQueue {
     }
 }
 
+/// Adds paths while there is memory for them. Returns whether all were added.
+fn extend(to: &mut BTreeSet<PathBuf>, paths: Vec<PathBuf>, bytes: &mut usize) -> bool {
+    for path in paths {
+        let more = path.as_os_str().len() + PATH_BYTES;
+        if *bytes + more > MAX_UNREAD_BYTES {
+            return false;
+        }
+        if to.insert(path) {
+            *bytes += more;
+        }
+    }
+    true
+}
+
 impl Unread {
     fn take(&mut self) -> Option<Result<FileChanges, BackendError>> {
-        if self.paths.is_empty() && !self.missed {
+        if self.paths.is_empty() && self.unreadable.is_empty() && !self.missed {
             return self.failure.clone().map(Err);
         }
         self.bytes = 0;
         Some(Ok(FileChanges {
             paths: std::mem::take(&mut self.paths).into_iter().collect(),
             missed: std::mem::take(&mut self.missed),
+            unreadable: std::mem::take(&mut self.unreadable).into_iter().collect(),
         }))
     }
 }
@@ -150,24 +167,36 @@ mod tests {
         names.iter().map(PathBuf::from).collect()
     }
 
+    fn changes(names: &[&str], missed: bool) -> FileChanges {
+        FileChanges {
+            paths: paths(names),
+            missed,
+            ..FileChanges::default()
+        }
+    }
+
     #[tokio::test]
     async fn unread_changes_are_merged() {
         let queue = WatchQueue::default();
-        queue.add(paths(&["/b", "/a"]), false);
-        queue.add(paths(&["/a", "/c"]), true);
-        let expected = FileChanges {
-            paths: paths(&["/a", "/b", "/c"]),
-            missed: true,
-        };
+        queue.add(changes(&["/b", "/a"], false));
+        queue.add(changes(&["/a", "/c"], true));
+        for unreadable in [&["/y"], &["/x"]] {
+            queue.add(FileChanges {
+                unreadable: paths(unreadable),
+                ..FileChanges::default()
+            });
+        }
+        let mut expected = changes(&["/a", "/b", "/c"], true);
+        expected.unreadable = paths(&["/x", "/y"]);
         assert_eq!(queue.next().await.unwrap(), expected);
-        queue.add(paths(&["/a"]), false);
-        assert!(!queue.next().await.unwrap().missed);
+        queue.add(changes(&["/a"], false));
+        assert_eq!(queue.next().await.unwrap(), changes(&["/a"], false));
     }
 
     #[tokio::test]
     async fn failure_follows_unread_changes() {
         let queue = WatchQueue::default();
-        queue.add(paths(&["/a"]), false);
+        queue.add(changes(&["/a"], false));
         queue.fail(BackendError::new(FileErrorKind::Failed, "first"));
         queue.fail(BackendError::new(FileErrorKind::Failed, "second"));
         assert_eq!(queue.next().await.unwrap().paths, paths(&["/a"]));
@@ -180,14 +209,16 @@ mod tests {
     async fn changes_beyond_the_memory_are_missed() {
         let queue = WatchQueue::default();
         let long = "x".repeat(4000);
-        queue.add(
-            (0..2000).map(|number| format!("/{number}{long}").into()),
-            false,
-        );
-        let changes = queue.next().await.unwrap();
-        assert!(changes.missed);
-        assert!((1000..1100).contains(&changes.paths.len()));
-        queue.add(paths(&["/a"]), false);
+        queue.add(FileChanges {
+            paths: (0..2000)
+                .map(|number| format!("/{number}{long}").into())
+                .collect(),
+            ..FileChanges::default()
+        });
+        let kept = queue.next().await.unwrap();
+        assert!(kept.missed);
+        assert!((1000..1100).contains(&kept.paths.len()));
+        queue.add(changes(&["/a"], false));
         assert_eq!(queue.next().await.unwrap().paths, paths(&["/a"]));
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     Error,
-    files::{BackendError, WatchOptions, WatchQueue},
+    files::{BackendError, FileChanges, WatchOptions, WatchQueue},
 };
 
 /// The watches of an executor, which share one inotify instance.
@@ -83,7 +83,11 @@ impl WatchListener for Queues {
     fn changed(&self, watch: WatchKey, changes: Changes) {
         let queue = self.0.lock().get(&watch).cloned();
         if let Some(queue) = queue {
-            queue.add(changes.paths().cloned(), changes.missed());
+            queue.add(FileChanges {
+                paths: changes.paths().cloned().collect(),
+                missed: changes.missed(),
+                unreadable: changes.unreadable().cloned().collect(),
+            });
         }
     }
 

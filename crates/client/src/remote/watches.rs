@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Error,
-    files::{BackendError, FileTarget, WatchOptions, WatchQueue},
+    files::{BackendError, FileChanges, FileTarget, WatchOptions, WatchQueue},
 };
 
 /// Delay before a watch is opened again on a server that is overloaded, such as one that has not yet
@@ -33,8 +33,12 @@ impl ConnectionWatches {
     pub(super) fn changed(&self, changed: FsChanged) {
         let queue = self.queues.lock().get(&changed.watch_id).cloned();
         if let Some(queue) = queue {
-            let paths = changed.changed_paths.into_iter().map(PathUri::into_path);
-            queue.add(paths, changed.missed);
+            let native = |uris: Vec<PathUri>| uris.into_iter().map(PathUri::into_path).collect();
+            queue.add(FileChanges {
+                paths: native(changed.changed_paths),
+                missed: changed.missed,
+                unreadable: native(changed.unreadable),
+            });
         }
     }
 
@@ -118,7 +122,10 @@ impl RemoteWatch {
                 Ok(connection) => connection,
                 Err(error) => return error,
             };
-            self.queue.add([], true);
+            self.queue.add(FileChanges {
+                missed: true,
+                ..FileChanges::default()
+            });
         }
     }
 

@@ -32,7 +32,7 @@ async fn changed(connection: &mut SimConnection, id: &Value, path: &str) {
 fn only(path: &str) -> FileChanges {
     FileChanges {
         paths: vec![path.into()],
-        missed: false,
+        ..FileChanges::default()
     }
 }
 
@@ -50,8 +50,8 @@ async fn watch_is_opened_again_and_may_have_missed_changes() {
     let id = opened(&mut connection).await;
     let changes = soon("the loss", watch.next()).await.unwrap();
     let missed = FileChanges {
-        paths: Vec::new(),
         missed: true,
+        ..FileChanges::default()
     };
     assert_eq!(changes, missed);
     changed(&mut connection, &id, "file:///d/f").await;

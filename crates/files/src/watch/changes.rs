@@ -1,7 +1,7 @@
 //! The changes of one watch that were gathered.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -35,6 +35,7 @@ impl ChangeBudget {
 pub struct Changes {
     /// The paths, sorted and without duplicates.
     paths: BTreeSet<PathBuf>,
+    unreadable: BTreeSet<PathBuf>,
     missed: bool,
     bytes: usize,
     budget: ChangeBudget,
@@ -44,6 +45,7 @@ impl Changes {
     pub(super) fn new(budget: &ChangeBudget) -> Self {
         Changes {
             paths: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
             missed: false,
             bytes: 0,
             budget: budget.clone(),
@@ -53,6 +55,11 @@ impl Changes {
     /// The paths, sorted and without duplicates.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         self.paths.iter()
+    }
+
+    /// Directories that cannot be read, sorted: changes in them are missed until they can be.
+    pub fn unreadable(&self) -> impl Iterator<Item = &PathBuf> {
+        self.unreadable.iter()
     }
 
     /// Whether other changes may have been lost.
@@ -84,9 +91,13 @@ impl Changes {
     pub fn merge(&mut self, mut later: Changes) {
         self.missed |= later.missed;
         let paths = std::mem::take(&mut later.paths);
+        let unreadable = std::mem::take(&mut later.unreadable);
         drop(later);
         for path in paths {
             self.add(path);
+        }
+        for directory in unreadable {
+            self.add_unreadable(directory);
         }
     }
 
@@ -95,15 +106,32 @@ impl Changes {
         if self.paths.contains(&path) {
             return;
         }
-        let bytes = path.as_os_str().len() + PATH_BYTES;
-        if self.paths.is_empty() {
-            self.paths.insert(path);
-        } else if self.budget.take(bytes) {
-            self.bytes += bytes;
+        if self.paths.is_empty() || self.take_memory(&path) {
             self.paths.insert(path);
         } else {
             self.missed = true;
         }
+    }
+
+    /// Adds a directory that cannot be read.
+    pub(super) fn add_unreadable(&mut self, directory: PathBuf) {
+        if self.unreadable.contains(&directory) {
+            return;
+        }
+        if self.take_memory(&directory) {
+            self.unreadable.insert(directory);
+        } else {
+            self.missed = true;
+        }
+    }
+
+    fn take_memory(&mut self, path: &Path) -> bool {
+        let bytes = path.as_os_str().len() + PATH_BYTES;
+        let taken = self.budget.take(bytes);
+        if taken {
+            self.bytes += bytes;
+        }
+        taken
     }
 }
 

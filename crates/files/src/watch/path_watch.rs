@@ -1,15 +1,14 @@
 //! Watches one path: a file, a directory, or a path that does not exist yet.
 
-use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rustix::fs::inotify::{ReadFlags, WatchFlags};
-use rustix::io::Errno;
 
 use super::changes::{ChangeBudget, Changes};
 use super::inotify::{CONTENT, Descriptor, Event, Inotify, NAME_CHANGES, SELF_GONE};
 use super::resolution::{Position, Resolution, is_gone};
+use super::tree::Tree;
 use super::{WatchError, WatchKey, WatchOptions};
 
 /// Events after which a file counts as changed.
@@ -32,38 +31,6 @@ pub(super) struct PathWatch {
     changes: Changes,
     /// When the first of the gathered changes was seen.
     first_change: Option<Instant>,
-}
-
-/// The directories whose entries are watched.
-#[derive(Debug, Default)]
-struct Tree {
-    paths: HashMap<Descriptor, PathBuf>,
-    descriptors: BTreeMap<PathBuf, Descriptor>,
-}
-
-impl Tree {
-    fn insert(&mut self, descriptor: Descriptor, path: PathBuf) {
-        if let Some(earlier) = self.paths.insert(descriptor, path.clone()) {
-            self.descriptors.remove(&earlier);
-        }
-        self.descriptors.insert(path, descriptor);
-    }
-
-    fn remove(&mut self, descriptor: Descriptor) {
-        if let Some(path) = self.paths.remove(&descriptor)
-            && self.descriptors.get(&path) == Some(&descriptor)
-        {
-            self.descriptors.remove(&path);
-        }
-    }
-
-    /// The descriptors of a directory and of those below it, which are next to each other in order.
-    fn below(&self, path: &Path) -> Vec<Descriptor> {
-        let from = self.descriptors.range(path.to_owned()..);
-        from.take_while(|(other, _)| other.starts_with(path))
-            .map(|(_, descriptor)| *descriptor)
-            .collect()
-    }
 }
 
 impl PathWatch {
@@ -142,14 +109,23 @@ impl PathWatch {
             return Ok(());
         }
         while let Some(directory) = directories.pop() {
-            // One that cannot be listed, or no longer exists, has no entries.
-            for entry in std::fs::read_dir(&directory)
-                .into_iter()
-                .flatten()
-                .flatten()
-            {
-                let path = entry.path();
-                if self.options.recursive && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let entries = match std::fs::read_dir(&directory) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    self.skip_unreadable(&directory, error.into());
+                    continue;
+                }
+            };
+            for entry in entries {
+                let entry = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?.is_dir())));
+                let (path, is_directory) = match entry {
+                    Ok(entry) => entry,
+                    Err(error) => {
+                        self.skip_unreadable(&directory, error.into());
+                        continue;
+                    }
+                };
+                if self.options.recursive && is_directory {
                     directories.extend(self.add_directory(inotify, &path)?);
                 }
                 if report {
@@ -160,7 +136,7 @@ impl PathWatch {
         Ok(())
     }
 
-    /// Watches a directory of the tree. Returns it, unless it is gone or must not be read.
+    /// Watches a directory of the tree. Returns it, unless it is gone or cannot be read.
     fn add_directory(
         &mut self,
         inotify: &mut Inotify,
@@ -171,8 +147,29 @@ impl PathWatch {
                 self.tree.insert(descriptor, path.to_owned());
                 Ok(Some(path.to_owned()))
             }
-            Err(error) if is_gone(&error) || error.is(Errno::ACCESS) => Ok(None),
+            Err(error @ WatchError::Os(_)) => {
+                if is_gone(&error) {
+                    self.tree.remove_unreadable(path);
+                }
+                self.skip_unreadable(path, error);
+                Ok(None)
+            }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Reports a directory of the tree that cannot be read, unless it is gone.
+    fn skip_unreadable(&mut self, directory: &Path, error: WatchError) {
+        if is_gone(&error) {
+            return;
+        }
+        match self.tree.add_unreadable(directory) {
+            Some(true) => {
+                self.first_change.get_or_insert_with(Instant::now);
+                self.changes.add_unreadable(directory.to_owned());
+            }
+            Some(false) => {}
+            None => self.miss(),
         }
     }
 
@@ -189,7 +186,7 @@ impl PathWatch {
             if is_target && flags.intersects(CHANGES | SELF_GONE) {
                 self.report(self.path.clone());
             } else if flags.contains(ReadFlags::ATTRIB)
-                && let Some(path) = self.tree.paths.get(&descriptor)
+                && let Some(path) = self.tree.path(descriptor)
             {
                 self.report(path.clone());
             }
@@ -206,7 +203,7 @@ impl PathWatch {
             }
         }
         if flags.intersects(CHANGES)
-            && let Some(directory) = self.tree.paths.get(&descriptor)
+            && let Some(directory) = self.tree.path(descriptor)
         {
             let path = directory.join(name);
             self.report(path.clone());
@@ -216,7 +213,8 @@ impl PathWatch {
         }
     }
 
-    /// Follows a directory of the tree that appeared, or was moved away.
+    /// Follows a directory of the tree that appeared, was moved away or removed, or may have become
+    /// readable.
     fn follow_directory(&mut self, inotify: &mut Inotify, path: &Path, flags: ReadFlags) {
         if flags.contains(ReadFlags::MOVED_FROM) {
             for descriptor in self.tree.below(path) {
@@ -224,13 +222,33 @@ impl PathWatch {
                 self.release_unused(inotify, descriptor);
             }
         }
-        if flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
-            let added = self.add_directory(inotify, path).and_then(|directory| {
-                self.add_entries(inotify, directory.into_iter().collect(), true)
-            });
-            if added.is_err() {
-                self.miss();
+        if flags.intersects(ReadFlags::MOVED_FROM | ReadFlags::DELETE) {
+            for directory in self.tree.unreadable_below(path) {
+                self.tree.remove_unreadable(&directory);
             }
+        }
+        if flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
+            self.add_tree(inotify, path);
+        }
+        if flags.contains(ReadFlags::ATTRIB) {
+            self.retry_unreadable(inotify, path);
+        }
+    }
+
+    /// Watches a directory with everything below, and reports what is in it.
+    fn add_tree(&mut self, inotify: &mut Inotify, path: &Path) {
+        let added = self
+            .add_directory(inotify, path)
+            .and_then(|directory| self.add_entries(inotify, directory.into_iter().collect(), true));
+        if added.is_err() {
+            self.miss();
+        }
+    }
+
+    /// Tries the unreadable directories at and below a path again.
+    fn retry_unreadable(&mut self, inotify: &mut Inotify, path: &Path) {
+        for directory in self.tree.unreadable_below(path) {
+            self.add_tree(inotify, &directory);
         }
     }
 
@@ -248,9 +266,13 @@ impl PathWatch {
 
     /// Resolves the path again if something on the way to it has changed.
     pub(super) fn refresh(&mut self, inotify: &mut Inotify) {
+        if !self.is_stale {
+            return;
+        }
         // After a loss the client has to look for changes itself.
-        if self.is_stale && self.resolve(inotify, !self.changes.missed()).is_err() {
-            self.miss();
+        match self.resolve(inotify, !self.changes.missed()) {
+            Ok(()) => self.retry_unreadable(inotify, &self.path.clone()),
+            Err(_) => self.miss(),
         }
     }
 
@@ -280,13 +302,13 @@ impl PathWatch {
 
     fn release_tree(&mut self, inotify: &mut Inotify) {
         let tree = std::mem::take(&mut self.tree);
-        for descriptor in tree.paths.into_keys() {
+        for descriptor in tree.into_descriptors() {
             self.release_unused(inotify, descriptor);
         }
     }
 
     fn release_unused(&self, inotify: &mut Inotify, descriptor: Descriptor) {
-        let is_used = self.tree.paths.contains_key(&descriptor)
+        let is_used = self.tree.contains(descriptor)
             || self.resolution.directories.contains(&descriptor)
             || self.is_target(descriptor);
         if !is_used {

@@ -4,3 +4,4 @@ mod missing;
 mod paths;
 mod support;
 mod trees;
+mod unreadable;

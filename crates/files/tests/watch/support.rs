@@ -19,7 +19,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A report of the watcher.
 #[derive(Debug)]
 pub(crate) enum Report {
-    Changed(WatchKey, BTreeSet<PathBuf>, bool),
+    Changed {
+        watch: WatchKey,
+        paths: BTreeSet<PathBuf>,
+        unreadable: BTreeSet<PathBuf>,
+        missed: bool,
+    },
     MissingChanged(u64),
 }
 
@@ -27,8 +32,12 @@ struct Reports(SyncSender<Report>);
 
 impl WatchListener for Reports {
     fn changed(&self, watch: WatchKey, changes: Changes) {
-        let paths = changes.paths().cloned().collect();
-        let report = Report::Changed(watch, paths, changes.missed());
+        let report = Report::Changed {
+            watch,
+            paths: changes.paths().cloned().collect(),
+            unreadable: changes.unreadable().cloned().collect(),
+            missed: changes.missed(),
+        };
         self.0.send(report).expect("a test that listens");
     }
 
@@ -46,9 +55,25 @@ pub(crate) struct Fixture {
     /// A watched directory, whose change marks the end of earlier events.
     barrier: (tempfile::TempDir, WatchKey, u32),
     fired: Vec<u64>,
+    /// Names of unreadable directories, in the order in which they were reported.
+    unreadable: Vec<String>,
 }
 
 impl Fixture {
+    /// A watcher that has no more rights than the mode of a file gives it, also as root.
+    pub(crate) fn unprivileged() -> Self {
+        use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+        let privileged = capabilities(None).expect("capabilities");
+        let mut sets = privileged;
+        sets.effective
+            .remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+        // The thread of the watcher inherits them.
+        set_capabilities(None, sets).expect("fewer capabilities");
+        let fixture = Self::new();
+        set_capabilities(None, privileged).expect("the permitted capabilities");
+        fixture
+    }
+
     pub(crate) fn new() -> Self {
         Self::with_limits(WatchLimits {
             gather: Duration::from_millis(20),
@@ -70,6 +95,7 @@ impl Fixture {
             barrier: (barrier, watcher.reserve(), 0),
             watcher,
             fired: Vec::new(),
+            unreadable: Vec::new(),
         };
         let path = fixture.barrier.0.path().to_owned();
         let key = fixture.barrier.1;
@@ -136,6 +162,11 @@ impl Fixture {
         self.changes_until_barrier(Some(watch))
     }
 
+    /// The unreadable directories that were reported until now. Call [`Self::changes`] before.
+    pub(crate) fn unreadable(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unreadable)
+    }
+
     /// The changed names of a watch.
     #[track_caller]
     pub(crate) fn assert_changes(&mut self, watch: WatchKey, expected: &[&str]) {
@@ -158,16 +189,29 @@ impl Fixture {
                 let left = deadline.saturating_duration_since(Instant::now());
                 match self.reports.recv_timeout(left).expect("a report in time") {
                     Report::MissingChanged(id) => self.fired.push(id),
-                    Report::Changed(key, paths, missed) if key == self.barrier.1 => {
+                    Report::Changed {
+                        watch,
+                        paths,
+                        missed,
+                        ..
+                    } if watch == self.barrier.1 => {
                         if missed || paths.contains(&mark) {
                             break;
                         }
                     }
-                    Report::Changed(key, paths, missed) if Some(key) == watch => {
+                    Report::Changed {
+                        watch: key,
+                        paths,
+                        unreadable,
+                        missed,
+                    } if Some(key) == watch => {
                         changed.1 |= missed;
                         changed.0.extend(paths.iter().map(|path| self.name(path)));
+                        let names = unreadable.iter().map(|path| self.name(path));
+                        let names: Vec<_> = names.collect();
+                        self.unreadable.extend(names);
                     }
-                    Report::Changed(..) => {}
+                    Report::Changed { .. } => {}
                 }
             }
         }

@@ -190,6 +190,7 @@ fn encode(notifier: &mut Notifier<'_>, watch: &OpenWatch, changes: &Changes) {
                 watch_id,
                 changed_paths: changes.paths().map(uri).collect(),
                 missed: changes.missed(),
+                unreadable: changes.unreadable().map(uri).collect(),
             };
             notifier.notify(FS_CHANGED, &changed);
         }
