@@ -202,12 +202,16 @@ pub(crate) fn file_error(error: anyhow::Error) -> anyhow::Result<anyhow::Error> 
     if error.is::<Error>() {
         return Err(error);
     }
-    let file_error = error
-        .downcast_ref::<FileError>()
-        .and_then(FileError::executor_error);
-    match file_error {
+    let Some(file_error) = error.downcast_ref::<FileError>() else {
+        return Ok(error);
+    };
+    match file_error.executor_error() {
         // The executor is reachable; only this operation is unsupported.
         Some(Error::Unsupported { .. }) | None => Ok(error),
-        Some(place) => Err(anyhow::Error::new(place.clone()).context(error.to_string())),
+        Some(cause) => {
+            let (operation, path) = (file_error.operation(), file_error.path());
+            let cause = anyhow::Error::new(cause.clone());
+            Err(cause.context(format!("cannot {operation} {path:?}")))
+        }
     }
 }

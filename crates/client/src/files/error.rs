@@ -45,6 +45,12 @@ impl FileError {
         self.cause.kind
     }
 
+    /// The failed operation: a verb, such as `read`.
+    #[must_use]
+    pub fn operation(&self) -> &'static str {
+        self.operation
+    }
+
     /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
