@@ -26,6 +26,8 @@ mod stop;
 mod terminal;
 mod user_server;
 mod watch;
+mod watch_failures;
+mod watch_restart;
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;

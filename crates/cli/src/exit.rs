@@ -27,7 +27,8 @@ pub(crate) const TOOL_FAILED: u8 = 3;
 pub(crate) const INTERRUPTED: u8 = SIGNALLED + 2;
 /// Base of the exit code of a process that a signal ended.
 const SIGNALLED: u8 = 128;
-const SIGPIPE: u8 = 13;
+/// Exit code of a program whose output nobody reads any more, as if SIGPIPE had ended it.
+pub(crate) const BROKEN_PIPE: u8 = SIGNALLED + 13;
 
 /// Grace period of leftover processes.
 const GRACE: Duration = Duration::from_secs(2);
@@ -167,7 +168,7 @@ pub(crate) async fn after(process: &Process, outcome: Outcome) -> ExitCode {
             let _ = process.terminate().await;
             if error.kind() == io::ErrorKind::BrokenPipe {
                 // A closed pipe is not an error: the reader has seen enough.
-                return ExitCode::from(SIGNALLED + SIGPIPE);
+                return ExitCode::from(BROKEN_PIPE);
             }
             note(&format!("cannot write the command's output: {error}"));
             ExitCode::FAILURE

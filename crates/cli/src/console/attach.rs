@@ -77,7 +77,9 @@ pub(crate) async fn attach(mut attachment: Attachment<'_>, signals: &mut Signals
         }
         () = escaped(stdin, process, notice) => match on_termination {
             OnTermination::Detach => Outcome::Detached,
-            OnTermination::Terminate => Outcome::Abandoned(Signal::Interrupt),
+            OnTermination::Terminate | OnTermination::TerminateOrKill => {
+                Outcome::Abandoned(Signal::Interrupt)
+            }
         },
         outcome = signals.forward(&attachment, &exited, stop) => outcome,
         () = notice.follow(remote) => Outcome::Abandoned(Signal::Interrupt),

@@ -14,6 +14,8 @@ pub(crate) struct Notice {
     raw: bool,
     /// Hint that tells how to stop waiting for a connection.
     escape_key: Option<&'static str>,
+    /// Whether changes of the connection are reported elsewhere.
+    ignores_connection: bool,
 }
 
 impl Notice {
@@ -22,6 +24,16 @@ impl Notice {
         Notice {
             raw: raw_mode.is_some_and(RawMode::is_raw),
             escape_key,
+            ignores_connection: false,
+        }
+    }
+
+    /// Messages of a process whose connection is reported elsewhere.
+    pub(crate) fn without_connection() -> Self {
+        Notice {
+            raw: false,
+            escape_key: None,
+            ignores_connection: true,
         }
     }
 
@@ -36,7 +48,7 @@ impl Notice {
 
     /// Reports each change of the connection, for as long as it is polled.
     pub(crate) async fn follow(self, remote: Option<&RemoteExecutor>) {
-        let Some(remote) = remote else {
+        let Some(remote) = remote.filter(|_| !self.ignores_connection) else {
             return std::future::pending::<()>().await;
         };
         let mut state = remote.connection_state();

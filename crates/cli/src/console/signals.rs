@@ -8,7 +8,7 @@ use tokio::{
     signal::unix::{Signal as UnixSignal, SignalKind, signal},
     sync::watch,
     task::JoinSet,
-    time::{sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{Attachment, Outcome, window_size};
@@ -16,6 +16,8 @@ use crate::render::errors;
 
 /// Grace period of a termination.
 const GRACE: Duration = Duration::from_secs(2);
+/// Delay before the user is told that the process does not end.
+const TOLD_AFTER: Duration = Duration::from_millis(500);
 /// Timeout for writing the last output of a killed process.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 /// Lease of the session while this program is stopped: the default maximum of a server.
@@ -52,6 +54,8 @@ struct EndSignals {
 pub(crate) enum OnTermination {
     /// The process is terminated.
     Terminate,
+    /// The process is terminated, or interrupted by Ctrl-C. The second signal of any kind kills it.
+    TerminateOrKill,
     /// The process continues.
     Detach,
 }
@@ -130,6 +134,9 @@ impl EndSignals {
     /// Forwards Ctrl-C each time, since programs may handle it in different ways. SIGTERM and
     /// SIGHUP terminate the process, and kill it the second time. While the connection is lost, the
     /// second signal of any kind ends this program.
+    ///
+    /// With [`OnTermination::TerminateOrKill`], also the second Ctrl-C kills the process, and the user is
+    /// told so if the first one has not ended it.
     async fn forward(
         &mut self,
         to: &Attachment<'_>,
@@ -143,16 +150,23 @@ impl EndSignals {
         };
         let mut in_flight = JoinSet::new();
         let mut asked = false;
+        let mut told_at = None;
         loop {
             let signal = tokio::select! {
                 signal = self.next() => signal,
                 Some(_) = in_flight.join_next() => continue,
+                () = until(told_at) => {
+                    told_at = None;
+                    to.notice
+                        .print("waiting for the command to end; press Ctrl-C again to kill it");
+                    continue;
+                }
             };
             let leaves = matches!(signal, Signal::Terminate | Signal::Hangup);
             match to.on_termination {
                 OnTermination::Detach if leaves => return Outcome::Detached,
                 OnTermination::Detach => {}
-                OnTermination::Terminate => {
+                OnTermination::Terminate | OnTermination::TerminateOrKill => {
                     if let Some(code) = *exited.borrow() {
                         return Outcome::ExitedWithLeftovers(code);
                     }
@@ -161,10 +175,15 @@ impl EndSignals {
             if !in_flight.is_empty() && is_lost() {
                 return Outcome::Abandoned(signal);
             }
-            if leaves && asked {
+            let may_kill = leaves || to.on_termination == OnTermination::TerminateOrKill;
+            if may_kill && asked {
                 return kill(to.process, signal).await;
             }
             asked |= leaves;
+            if to.on_termination == OnTermination::TerminateOrKill {
+                asked = true;
+                told_at = (!leaves).then(|| Instant::now() + TOLD_AFTER);
+            }
             forwarded.interrupted |= signal == Signal::Interrupt;
             forwarded.last = Some(signal);
             if in_flight.len() < MAX_IN_FLIGHT {
@@ -179,6 +198,14 @@ impl EndSignals {
                 });
             }
         }
+    }
+}
+
+/// Waits until a time; for ever if there is none.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -37,6 +37,11 @@ pub(crate) struct LocationResolver {
 pub(crate) enum LocationError {
     #[error("cannot use :{}: --on is required to name the server", .0.display())]
     NoServer(PathBuf),
+    #[error(
+        "cannot use {given}: there is no host {name}, and no such file here; `outpost hosts list` lists \
+         the hosts, and ./{given} is always a file here"
+    )]
+    NoHost { given: String, name: String },
     #[error("cannot use - here: only `outpost cp` reads stdin and writes stdout")]
     Stream,
 }
@@ -62,6 +67,17 @@ impl Address {
     pub(crate) fn server_key(&self) -> Option<&str> {
         self.server.as_ref().map(Endpoint::key)
     }
+
+    /// The server and the path.
+    pub(crate) fn into_parts(self) -> (Option<Endpoint>, PathBuf) {
+        (self.server, self.path)
+    }
+}
+
+/// Whether a path exists, or its directory does, so that it can be meant as one of this host.
+fn may_be_here(path: &Path) -> bool {
+    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
+    path.symlink_metadata().is_ok() || directory.is_some_and(Path::is_dir)
 }
 
 impl LocationResolver {
@@ -117,9 +133,9 @@ impl LocationResolver {
     }
 
     /// Splits `NAME:PATH` if there is a host with this name. Any other path is local, since file names
-    /// may contain colons.
-    fn on_named_host(&self, path: &Path) -> anyhow::Result<Option<(Option<Endpoint>, PathBuf)>> {
-        let Some((name, path)) = path.to_str().and_then(split_host_path) else {
+    /// may contain colons; but one that does not exist is taken for a mistyped name.
+    fn on_named_host(&self, given: &Path) -> anyhow::Result<Option<(Option<Endpoint>, PathBuf)>> {
+        let Some((name, path)) = given.to_str().and_then(split_host_path) else {
             return Ok(None);
         };
         let hosts = match self.hosts.get() {
@@ -130,7 +146,14 @@ impl LocationResolver {
             }
         };
         if !hosts.contains_key(name) {
-            return Ok(None);
+            if may_be_here(given) {
+                return Ok(None);
+            }
+            let error = LocationError::NoHost {
+                given: given.display().to_string(),
+                name: name.to_owned(),
+            };
+            return Err(error.into());
         }
         let server = Endpoint::of_host(name, hosts, &self.access)?;
         Ok(Some((Some(server), path.into())))
