@@ -5,6 +5,7 @@ mod decider;
 mod invalid;
 mod lifetime;
 mod names;
+mod own_policies;
 
 use outpost_testkit::{Client, Server, Start, Transport, sh};
 use serde_json::{Value, json};

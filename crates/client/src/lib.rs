@@ -146,9 +146,10 @@ pub use outpost_engine::{
 pub use outpost_journal::Exit;
 pub use outpost_protocol::{
     DirectoryEntry, EndedBy, EndedProcess, EntryKind, EnvPolicy, ErrorKind,
-    FileMetadata as Metadata, HostInfo, Inherit, LimitSupport, PathUri, ProcessEntry, ProcessState,
-    ResourceLimits, ResourceUsage, SandboxParams, ServerCapabilities, ServerInfo, SessionEntry,
-    Shell, Signal, Stream, TerminalSize, WalkEntry, WalkError, WalkOptions, WalkResult as Walk,
+    FileMetadata as Metadata, HostInfo, Inherit, LimitSupport, NetworkPolicyParams, PathUri,
+    ProcessEntry, ProcessState, ResourceLimits, ResourceUsage, SandboxParams, ServerCapabilities,
+    ServerInfo, SessionEntry, Shell, Signal, Stream, TerminalSize, WalkEntry, WalkError,
+    WalkOptions, WalkResult as Walk,
 };
 pub use process::{Chunk, Event, Events, OutputReader, Page, Process, Stdin, Terminate};
 #[cfg(feature = "remote")]

@@ -6,8 +6,8 @@ use std::{
 };
 
 use outpost_protocol::{
-    EnvPolicy, PathUri, ResourceLimits, SandboxParams, Shell, ShellSnapshot, StartParams,
-    TerminalSize,
+    EnvPolicy, NetworkPolicyParams, PathUri, ResourceLimits, SandboxParams, Shell, ShellSnapshot,
+    StartParams, TerminalSize,
 };
 
 /// Describes a process to start. A builder for [`Executor::start`](crate::Executor::start).
@@ -145,6 +145,14 @@ impl Start {
     #[must_use]
     pub fn enforce_managed_network(mut self) -> Self {
         self.params.enforce_managed_network = true;
+        self
+    }
+
+    /// Allows only the network that a policy allows, through a proxy that the executor runs for the process.
+    /// Fails if the executor can't enforce it. A server must announce `networkPolicies`.
+    #[must_use]
+    pub fn network(mut self, policy: NetworkPolicyParams) -> Self {
+        self.params.network = Some(policy);
         self
     }
 

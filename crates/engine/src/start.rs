@@ -8,9 +8,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use outpost_netproxy::NetworkPolicies;
 use outpost_process::{Command, Stdio};
 use outpost_sandbox::{Floor, SandboxRequest, TurnKey};
-use outpost_types::{ResourceLimits, StartParams, sandbox::Policy};
+use outpost_types::{
+    ResourceLimits, StartParams,
+    sandbox::{FileSystem, Network, Policy},
+};
 
 use crate::{
     InvalidNetwork, NetworkRequest, ServerEnvironment,
@@ -92,13 +96,14 @@ const TEXT_BYTES: usize = 48;
 const MAX_ID_BYTES: usize = 256;
 
 impl Start {
-    /// Checks and converts a request, for an executor with this environment.
+    /// Checks and converts a request, for an executor with this environment and these network policies.
     ///
     /// # Errors
     /// When the request is invalid on every host.
     pub fn from_params(
         params: StartParams,
         environment: &ServerEnvironment,
+        policies: &NetworkPolicies,
     ) -> Result<Start, InvalidStart> {
         check(&params)?;
         let snapshot = SnapshotRequest::from_params(&params)?;
@@ -108,7 +113,7 @@ impl Start {
         let sandbox = params.sandbox.clone();
         let sandbox = sandbox.and_then(|sandbox| sandbox.into_policy(params.cwd.as_path()));
         Ok(Start {
-            network: NetworkRequest::from_params(&params, sandbox.is_some(), &env)?,
+            network: NetworkRequest::from_params(&params, sandbox.is_some(), &env, policies)?,
             sandbox,
             floor: None,
             env,
@@ -140,6 +145,25 @@ impl Start {
 }
 
 impl Start {
+    /// Whether its network needs a sandbox, even if its files are not to be restricted.
+    #[must_use]
+    pub fn needs_sandbox(&self) -> bool {
+        let network = self.network.as_ref();
+        network.is_some_and(|network| network.needs_sandbox)
+    }
+
+    /// Adds a sandbox that restricts only the network, if the network needs a sandbox and there is none.
+    pub(crate) fn sandbox_network(&mut self) {
+        if self.needs_sandbox() && !self.is_sandboxed() {
+            self.sandbox = Some(Policy {
+                file_system: FileSystem::Unrestricted,
+                network: Network::Restricted,
+                cwd: self.cwd.clone(),
+                workspace_roots: vec![self.cwd.clone()],
+            });
+        }
+    }
+
     /// The sandbox of the child, if it is to be sandboxed.
     pub(crate) fn sandbox_request(&self, client: TurnKey) -> Option<SandboxRequest> {
         let own_tmpdir = || {

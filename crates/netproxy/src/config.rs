@@ -59,6 +59,18 @@ pub enum ConfigError {
 }
 
 impl ProxyConfig {
+    /// Returns the configuration for rules of our own policies.
+    #[must_use]
+    pub fn of_rules(rules: RuleSet) -> Self {
+        Self {
+            allow_local: rules.allow_local,
+            policy: Policy::new(rules),
+            decision_timeout: None,
+            socks: true,
+            upstream: true,
+        }
+    }
+
     /// Checks and converts the configuration for a process with this id.
     ///
     /// # Errors

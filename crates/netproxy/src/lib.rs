@@ -16,6 +16,7 @@
 //!
 //! - [`host`], [`address`], [`pattern`], [`policy`]: what is allowed; pure
 //! - [`config`]: policies from the wire's configuration; pure
+//! - [`named_policies`]: policies by name, and the rules that a request asks for; pure
 //! - [`authorizer`]: the decision about one request, with the decider and the resolver
 //! - [`decision`]: reasons, the channel of decisions, counters
 //! - [`dialer`]: resolves names and connects
@@ -28,6 +29,7 @@ mod config;
 mod decision;
 mod dialer;
 mod host;
+mod named_policies;
 mod pattern;
 mod policy;
 mod proxy;
@@ -38,6 +40,7 @@ pub use config::{ConfigError, ProxyConfig};
 pub use decision::{Activity, DecisionSender, Record};
 pub use dialer::{Dial, DialFuture, SystemDialer};
 pub use host::Host;
+pub use named_policies::{InvalidPolicy, NetworkPolicies, NetworkPolicy};
 pub use pattern::{PatternError, Rule};
 pub use policy::{Addresses, Policy, Reason, RuleSet, Verdict};
 pub use proxy::{Limits, Listeners, Parts, Proxy};

@@ -163,6 +163,9 @@ impl FromStr for Rule {
     type Err = PatternError;
 
     fn from_str(text: &str) -> Result<Self, PatternError> {
+        if text.contains("://") {
+            return Err(PatternError::Syntax(echoed(text)));
+        }
         let (host, port) = split_port(text);
         let ports = match port {
             None => ANY_PORT,

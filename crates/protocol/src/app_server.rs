@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use outpost_types::optional_member::{object, optional_object, or_default};
-use outpost_types::{EndedBy, ResourceLimits, ResourceUsage, sandbox::Network};
+use outpost_types::{
+    EndedBy, NetworkPolicyParams, ResourceLimits, ResourceUsage, sandbox::Network,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -174,6 +176,9 @@ pub struct CommandParams {
     /// Limits on its resources.
     #[serde(default, deserialize_with = "optional_object")]
     pub limits: Option<ResourceLimits>,
+    /// The policy of its network, instead of the network of the sandbox.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub network: Option<NetworkPolicyParams>,
 }
 
 /// Result of `command/exec`.

@@ -74,10 +74,10 @@ pub use outpost_types::{
     AccessScope, Delivery, DirectoryEntry, Empty, EndedBy, EndedProcess, EntryKind, EnvPolicy,
     EnvironmentCapabilities, EnvironmentInfo, ErrorKind, FileMetadata, IdScanner, Inherit,
     LimitError, LimitSupport, ManagedNetworkParams, NetworkAnswer, NetworkDecision,
-    NetworkProtocol, NetworkProxyParams, NetworkTarget, NetworkVerdict, ParseAccessScopeError,
-    PathUri, PathUriError, ProcessEntry, ProcessState, ResourceLimits, ResourceUsage, Shell,
-    ShellSnapshot, Signal, StartParams, Stream, TerminalSize, TreeKind, WalkEntry, WalkError,
-    WalkOptions, WalkResult, WriteStatus,
+    NetworkPolicyParams, NetworkProtocol, NetworkProxyParams, NetworkTarget, NetworkVerdict,
+    ParseAccessScopeError, PathUri, PathUriError, ProcessEntry, ProcessState, ResourceLimits,
+    ResourceUsage, Shell, ShellSnapshot, Signal, StartParams, Stream, TerminalSize, TreeKind,
+    WalkEntry, WalkError, WalkOptions, WalkResult, WriteStatus,
 };
 pub use params::*;
 pub use process::*;

@@ -189,6 +189,8 @@ pub struct ServerCapabilities {
     pub fs_watch: bool,
     /// `limits` of `process/start`.
     pub limits: bool,
+    /// `network` of `process/start` and `command/exec`.
+    pub network_policies: bool,
     /// `strict` of `initialize`.
     pub strict: bool,
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outpost_engine::{EnvPolicy, Ttl, sandbox::policy::Profiles};
+use outpost_engine::{EnvPolicy, Ttl, netproxy::NetworkPolicies, sandbox::policy::Profiles};
 use outpost_protocol::{MAX_HANDSHAKE_BYTES, MAX_MESSAGE_BYTES};
 use outpost_rpc::outbox::WriterOptions;
 
@@ -76,6 +76,8 @@ pub struct Settings {
     pub final_responses_timeout: Duration,
     /// Permission profiles of `command/exec`, and the default one.
     pub profiles: Profiles,
+    /// Network policies by name.
+    pub network_policies: NetworkPolicies,
     /// Environment policy of `command/exec`.
     pub command_env: EnvPolicy,
     /// Default timeout of processes that belong to a connection.
@@ -154,6 +156,7 @@ impl Default for Settings {
             probe_timeout: Duration::from_secs(3),
             final_responses_timeout: Duration::from_millis(500),
             profiles: Profiles::default(),
+            network_policies: NetworkPolicies::default(),
             command_env: EnvPolicy::default(),
             command_timeout: Duration::from_secs(10),
             output_bytes_cap: 1024 * 1024,

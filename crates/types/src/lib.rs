@@ -41,8 +41,8 @@ pub use file_op::*;
 pub use id_scanner::IdScanner;
 pub use network::{
     AuditMetadata, DecisionScope, DecisionSource, DomainAccess, ManagedNetworkParams,
-    NetworkAnswer, NetworkDecision, NetworkProtocol, NetworkProxyConfig, NetworkProxyParams,
-    NetworkTarget, NetworkVerdict, ProxyMode, UnixSocketAccess,
+    NetworkAnswer, NetworkDecision, NetworkPolicyParams, NetworkProtocol, NetworkProxyConfig,
+    NetworkProxyParams, NetworkTarget, NetworkVerdict, ProxyMode, UnixSocketAccess,
 };
 pub use optional_member::Empty;
 pub use path_uri::{PathUri, PathUriError};

@@ -126,6 +126,28 @@ pub struct AuditMetadata {
     pub slug: Option<String>,
 }
 
+/// `network` of `process/start` and `command/exec`: a policy by name, rules, or both together. A sandboxed
+/// process reaches what it allows, and nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NetworkPolicyParams {
+    /// The name of a policy of the executor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// Patterns of allowed hosts and ports, besides those of the named policy.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// Patterns of denied hosts and ports, whatever else allows them.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+    /// Allows private and local addresses, if a pattern allows them.
+    #[serde(
+        deserialize_with = "or_default",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub allow_local_binding: bool,
+}
+
 /// `managedNetwork` of `process/start`: a proxy that already runs on the executor's host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

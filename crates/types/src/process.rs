@@ -12,8 +12,8 @@ use uuid::Uuid;
 use crate::optional_member::{object, optional_object, or_default};
 use crate::sandbox::SandboxParams;
 use crate::{
-    EndedBy, ManagedNetworkParams, NetworkProxyParams, PathUri, ResourceLimits, ResourceUsage,
-    Shell,
+    EndedBy, ManagedNetworkParams, NetworkPolicyParams, NetworkProxyParams, PathUri,
+    ResourceLimits, ResourceUsage, Shell,
 };
 
 /// Params of `process/start`.
@@ -66,6 +66,13 @@ pub struct StartParams {
         skip_serializing_if = "Option::is_none"
     )]
     pub network_proxy: Option<NetworkProxyParams>,
+    /// The policy of its network, which is enforced with and without a sandbox for its files.
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub network: Option<NetworkPolicyParams>,
     /// Data that is kept with the process and never interpreted. `threadId` must be a UUID.
     #[serde(
         default,

@@ -14,7 +14,7 @@ use outpost_engine as engine;
 use outpost_engine::{
     Delivery, Engine, Epoch, EventListener as _, FileClient, Link, Peer, ProcessState, Seq,
     ServerEnvironment, Session, SessionOptions, Spawner, SpawnerOptions, StartError, Ttl,
-    WorkerExit, sandbox::WorkerAccess,
+    WorkerExit, netproxy::NetworkPolicies, sandbox::WorkerAccess,
 };
 use outpost_fetch::Fetcher;
 use outpost_files::FileExecutor;
@@ -267,7 +267,8 @@ impl Inner {
             let number = self.names.fetch_add(1, Ordering::Relaxed) + 1;
             format!("local-{number}")
         });
-        let start = engine::Start::from_params(params, &self.environment)
+        let policies = NetworkPolicies::default();
+        let start = engine::Start::from_params(params, &self.environment, &policies)
             .map_err(|invalid| RpcError::invalid_params(invalid.to_string()))?;
         let reservation = self.session.reserve(&start).map_err(start_error)?;
         // Dropping this future cancels the start.

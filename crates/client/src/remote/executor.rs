@@ -303,6 +303,10 @@ fn require_start(params: &StartParams, capabilities: ServerCapabilities) -> Resu
     if params.limits.is_some() {
         require(capabilities.limits, "limits")?;
     }
+    // A server that does not know it would ignore it.
+    if params.network.is_some() {
+        require(capabilities.network_policies, "networkPolicies")?;
+    }
     Ok(())
 }
 

@@ -183,8 +183,9 @@ impl Engine {
         &self,
         session: &Session,
         reservation: Reservation,
-        start: Start,
+        mut start: Start,
     ) -> Result<Process, StartError> {
+        start.sandbox_network();
         let spawned = self.spawn_within_limits(session, &reservation, &start);
         let spawned = match spawned.await {
             Ok(spawned) => spawned,

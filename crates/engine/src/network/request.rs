@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::net::IpAddr;
 
-use outpost_netproxy::{ConfigError, ProxyConfig};
+use outpost_netproxy::{ConfigError, InvalidPolicy, NetworkPolicies, ProxyConfig, RuleSet};
 use outpost_types::StartParams;
 
 /// The port of the HTTP proxy on the loopback address of a network namespace.
@@ -20,6 +20,9 @@ pub struct NetworkRequest {
     pub loopback_ports: Vec<u16>,
     /// Whether the process reaches nothing else, if it is sandboxed.
     pub is_enforced: bool,
+    /// Whether a process without a sandbox gets one for this network, which does not restrict its files.
+    /// Otherwise the network of such a process is not enforced.
+    pub needs_sandbox: bool,
 }
 
 /// A network that can't be had on any host. The text is part of the protocol.
@@ -40,6 +43,12 @@ pub enum InvalidNetwork {
          loopback proxy endpoints"
     )]
     ForeignProxy,
+    /// The policy is invalid or does not exist.
+    #[error(transparent)]
+    Policy(#[from] InvalidPolicy),
+    /// There are two networks.
+    #[error("`network` cannot be combined with `networkProxy` or `managedNetwork`")]
+    Combined,
 }
 
 /// Variables that name the proxy of a client, which runs on this host.
@@ -53,19 +62,27 @@ const PROXY_VARIABLES: [&str; 6] = [
 ];
 
 impl NetworkRequest {
-    /// Returns the network that a start asks for; none if it is that of the policy. `env` is the
+    /// Returns the network that a start asks for; none if it is that of the sandbox. `env` is the
     /// environment of the process.
     pub(crate) fn from_params(
         params: &StartParams,
         is_sandboxed: bool,
         env: &[(OsString, OsString)],
+        policies: &NetworkPolicies,
     ) -> Result<Option<Self>, InvalidNetwork> {
+        if let Some(network) = &params.network {
+            return match (&params.network_proxy, &params.managed_network) {
+                (None, None) => Ok(Some(Self::of_rules(policies.requested(network)?))),
+                _ => Err(InvalidNetwork::Combined),
+            };
+        }
         let is_enforced = params.enforce_managed_network;
         if let Some(proxy) = &params.network_proxy {
             return Ok(Some(Self {
                 proxy: Some(ProxyConfig::from_params(proxy, &params.process_id)?),
                 loopback_ports: Vec::new(),
                 is_enforced,
+                needs_sandbox: false,
             }));
         }
         if !is_enforced || !is_sandboxed {
@@ -82,7 +99,19 @@ impl NetworkRequest {
             proxy: None,
             loopback_ports: ports,
             is_enforced,
+            needs_sandbox: false,
         }))
+    }
+
+    /// Returns the network of a process that reaches what the rules allow, with or without a sandbox.
+    #[must_use]
+    pub fn of_rules(rules: RuleSet) -> Self {
+        Self {
+            proxy: Some(ProxyConfig::of_rules(rules)),
+            loopback_ports: Vec::new(),
+            is_enforced: true,
+            needs_sandbox: true,
+        }
     }
 
     /// Returns the ports of the loopback address of a sandboxed process that this program accepts
@@ -148,7 +177,8 @@ mod tests {
             .iter()
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
-        let request = NetworkRequest::from_params(&params, is_sandboxed, &env);
+        let request =
+            NetworkRequest::from_params(&params, is_sandboxed, &env, &NetworkPolicies::default());
         request.map_err(|error| error.to_string())
     }
 
@@ -238,6 +268,28 @@ mod tests {
             request(&json!({"enforceManagedNetwork": true}), false, &[]),
             Ok(None)
         );
+    }
+
+    #[test]
+    fn own_policy_is_enforced_with_and_without_a_sandbox() {
+        let params = json!({"network": {"allow": ["a.test:443"]}});
+        for is_sandboxed in [true, false] {
+            let request = request(&params, is_sandboxed, &[]).expect("valid");
+            let request = request.expect("a network");
+            assert!(request.is_enforced && request.needs_sandbox);
+            assert_eq!(request.ports_inside(), [HTTP_PORT, SOCKS_PORT]);
+        }
+        for other in [
+            json!({"networkProxy": {"proxy": proxy()}}),
+            json!({"managedNetwork": {"loopbackPorts": [1]}}),
+        ] {
+            let mut both = params.clone();
+            let members = both.as_object_mut().expect("an object");
+            members.extend(other.as_object().expect("an object").clone());
+            let error = request(&both, true, &[]).expect_err("two networks");
+            let message = "`network` cannot be combined with `networkProxy` or `managedNetwork`";
+            assert_eq!(error, message);
+        }
     }
 
     #[test]

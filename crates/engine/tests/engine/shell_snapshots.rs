@@ -14,7 +14,7 @@ use std::{
 
 use outpost_engine::{
     Delivery, Engine, EnvPolicy, Inherit, Limits, Process, Seq, ServerEnvironment, Session, Start,
-    StartError,
+    StartError, netproxy::NetworkPolicies,
 };
 use outpost_types::{PathUri, Shell, ShellSnapshot, StartParams};
 use tokio::time::timeout;
@@ -122,7 +122,7 @@ fn convert(params: StartParams) -> Start {
     let variables = [("SERVER", "server"), ("PATH", "/usr/bin:/bin")];
     let environment =
         ServerEnvironment::new(variables.map(|(name, value)| (name.into(), value.into())));
-    Start::from_params(params, &environment).expect("it is valid")
+    Start::from_params(params, &environment, &NetworkPolicies::default()).expect("it is valid")
 }
 
 async fn outcome(process: &Process) -> Outcome {

@@ -104,6 +104,7 @@ fn start_accepts_all_members() {
         "enforceManagedNetwork": true, "managedNetwork": {"loopbackPorts": [1]},
         "metadata": {"k": "v"}, "size": {"rows": 40, "cols": 120},
         "timeoutMs": 1, "retainBytes": 2, "killGraceMs": 3, "limits": {"processes": 4},
+        "network": {"policy": "n", "allow": ["a.test:443"], "deny": ["b.test"], "allowLocalBinding": true},
         "shellSnapshot": {"scopeId": "s", "shell": {"name": "bash", "path": "/bin/bash"}},
     }))
     .unwrap();
@@ -134,6 +135,20 @@ fn start_accepts_all_members() {
     assert_eq!(sandbox.cwd, Some(PathUri::parse("file:///srv").unwrap()));
     let network = params.managed_network.as_ref().unwrap();
     assert_eq!(network.loopback_ports, [1]);
+    let network = params.network.as_ref().unwrap();
+    assert_eq!(
+        (
+            network.policy.as_deref(),
+            &network.allow[..],
+            &network.deny[..]
+        ),
+        (
+            Some("n"),
+            &["a.test:443".to_owned()][..],
+            &["b.test".to_owned()][..]
+        )
+    );
+    assert!(network.allow_local_binding);
     let snapshot = params.shell_snapshot.as_ref().unwrap();
     assert_eq!(
         (
@@ -204,6 +219,7 @@ fn null_is_allowed_exactly_for_optional_members() {
             "enforceManagedNetwork",
             "managedNetwork",
             "networkProxy",
+            "network",
             "metadata",
             "size",
             "timeoutMs",

@@ -46,9 +46,12 @@ async fn try_start(
     let asks_for_none = sandbox.is_some_and(SandboxParams::asks_for_none);
     let allowed = caller.connection.check_unsandboxed(asks_for_none);
     allowed.map_err(convert::not_permitted)?;
-    let start = Start::from_params(params, &caller.connection.server.host.environment)
+    let server = &caller.connection.server;
+    let policies = &server.settings.network_policies;
+    let start = Start::from_params(params, &server.host.environment, policies)
         .map_err(|invalid| RpcError::invalid_params(invalid.to_string()))?;
-    let is_sandboxed = start.sandbox.is_some() || caller.connection.confines_all();
+    let is_sandboxed =
+        start.sandbox.is_some() || start.needs_sandbox() || caller.connection.confines_all();
     let sandbox_type = match is_sandboxed {
         true => SandboxType::LinuxSeccomp,
         false => SandboxType::None,

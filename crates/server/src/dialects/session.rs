@@ -86,6 +86,7 @@ pub(crate) fn initialize(
             fs_write_stream: true,
             fs_watch: true,
             limits: true,
+            network_policies: true,
             strict: true,
             // A capability is announced only where it works.
             session_list: connection.lists_sessions(),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use outpost_engine::{InvalidStart, Limits, ServerEnvironment, Start};
+use outpost_engine::{InvalidStart, Limits, ServerEnvironment, Start, netproxy::NetworkPolicies};
 use outpost_types::StartParams;
 
 use super::{Fixture, Home, assert_plain, content};
@@ -124,7 +124,11 @@ fn invalid_snapshots_are_rejected() {
     let error = |change: &dyn Fn(&mut StartParams)| {
         let mut params = home.bash("true");
         change(&mut params);
-        let started = Start::from_params(params, &ServerEnvironment::default());
+        let started = Start::from_params(
+            params,
+            &ServerEnvironment::default(),
+            &NetworkPolicies::default(),
+        );
         started.err().map(|error: InvalidStart| error.to_string())
     };
     fn scope(params: &mut StartParams) -> &mut String {

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use outpost_engine::{
-    Process, Start, StartError,
+    NetworkRequest, Process, Start, StartError,
     sandbox::{
         Network,
         policy::{Policy, Workspace},
@@ -72,6 +72,10 @@ async fn try_exec(
     let names_one = params.sandbox_policy.is_some() || params.permission_profile.is_some();
     let allowed = connection.check_unsandboxed(names_one && sandbox.is_none());
     allowed.map_err(convert::not_permitted)?;
+    let network = params.network.as_ref();
+    let network = network.map(|network| settings.network_policies.requested(network));
+    let network = network.transpose();
+    let network = network.map_err(|invalid| RpcError::invalid_params(invalid.to_string()))?;
     let env = &server.host.environment;
     let start = Start {
         id: name,
@@ -79,6 +83,7 @@ async fn try_exec(
         cwd,
         env: env.for_child(Some(&settings.command_env), params.env),
         sandbox,
+        network: network.map(NetworkRequest::of_rules),
         stdio,
         timeout,
         limits: params.limits.unwrap_or_default(),
