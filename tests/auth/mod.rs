@@ -1,5 +1,7 @@
 //! Tests who may connect, and what they may do.
 
+mod audit;
+mod audit_failures;
 mod browser;
 pub(crate) mod certificates;
 mod client_certificates;

@@ -191,6 +191,14 @@ async fn serve_help_documents_every_flag() {
 
               [possible values: true, false]
 
+          --audit-log <FILE|stderr>
+              Where to record what clients do, as lines of JSON: a file, or `stderr`
+
+          --audit-required[=<BOOL>]
+              Refuse new processes, file changes and HTTP requests while the audit log cannot be written
+
+              [possible values: true, false]
+
           --trees <KIND>
               How whole process trees are ended; `auto` uses the best method of this host
 

@@ -14,6 +14,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, ensure};
+use parking_lot::Mutex;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
@@ -91,7 +92,8 @@ pub(crate) fn start(level: &str, format: LogFormat, bounded: bool) -> anyhow::Re
     let mut file = bounded.then(LogFile::of_stderr).flatten();
     let write = move |lines: &[u8]| match &mut file {
         Some(file) => file.write(lines),
-        None => write_stderr(lines),
+        // A failure, such as a full disk, costs the lines.
+        None => drop(write_stderr(lines)),
     };
     let queue = LogQueue::start(QUEUE_BYTES, write, report_dropped)
         .context("cannot start the logging thread")?;
@@ -165,21 +167,41 @@ fn panic_text(panic: &PanicHookInfo<'_>, backtrace: &Backtrace) -> String {
     text
 }
 
-/// Writes to stderr. A failure, such as a full disk, costs the lines. The lock of [`io::stderr`] is
-/// not taken, because a blocked write would hold it.
-fn write_stderr(mut bytes: &[u8]) {
-    while !bytes.is_empty() {
-        match rustix::io::write(stderr(), bytes) {
-            Ok(0) => return,
-            Ok(written) => bytes = &bytes[written..],
+/// Serializes the threads that write lines to stderr, so that lines are not mixed. A blocked write holds it,
+/// so no other thread may take it, nor the lock of [`io::stderr`].
+static STDERR_LINES: Mutex<()> = Mutex::new(());
+
+/// Writes whole lines to stderr, beside those of the log.
+pub(crate) struct StderrWriter;
+
+impl Write for StderrWriter {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        write_stderr(lines)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes to stderr. Returns the number of bytes if all or some were written.
+fn write_stderr(bytes: &[u8]) -> io::Result<usize> {
+    let _only = STDERR_LINES.lock();
+    let mut written = 0;
+    while written < bytes.len() {
+        match rustix::io::write(stderr(), &bytes[written..]) {
+            Ok(0) => break,
+            Ok(more) => written += more,
             Err(Errno::INTR) => {}
             // Another process may have made a shared pipe or terminal non-blocking.
             Err(Errno::AGAIN) => {
                 let _ = poll(&mut [PollFd::new(&stderr(), PollFlags::OUT)], None);
             }
-            Err(_) => return,
+            Err(error) if written == 0 => return Err(error.into()),
+            Err(_) => break,
         }
     }
+    Ok(written)
 }
 
 /// Writes to stderr, and rotates the file behind it. Other writers to stderr follow to the new
@@ -202,7 +224,7 @@ impl LogFile {
     }
 
     fn write(&mut self, lines: &[u8]) {
-        write_stderr(lines);
+        let _ = write_stderr(lines);
         self.written += lines.len() as u64;
         if self.written >= MAX_BYTES {
             // A failed rotation is retried after another MAX_BYTES.

@@ -1,6 +1,7 @@
 //! The `outpost` binary. Each subcommand has a file in [`cmd`].
 
 mod args;
+mod audit_log;
 mod certificate;
 mod cmd;
 mod config;

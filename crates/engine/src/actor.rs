@@ -1,5 +1,6 @@
 //! The task of a process: reads its output, writes its input, terminates it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outpost_journal::{Exit, OutputEnd, Stream};
@@ -9,6 +10,7 @@ use outpost_sandbox::{HostResources, RemovedPlaceholders};
 use tokio::time::{sleep_until, timeout};
 
 use crate::{
+    ProcessObserver,
     clock::{self, until},
     exit_cause::Ending,
     kept_output::ReadAllowance,
@@ -65,6 +67,7 @@ pub(crate) struct Actor {
     pub(crate) network: Option<Proxy>,
     /// The limit of its CPU time.
     pub(crate) cpu_seconds: Option<u64>,
+    pub(crate) observer: Option<Arc<dyn ProcessObserver>>,
 }
 
 impl Actor {
@@ -125,6 +128,10 @@ impl Actor {
                         ended_by: Some(ended_by),
                         usage,
                     };
+                    // First, so that the record precedes what a client does next.
+                    if let Some(observer) = &self.observer {
+                        observer.exited(&self.process, &exit);
+                    }
                     self.process.append(|journal| journal.exited(exit));
                     // Usually the streams end now: then `closed` is delivered with
                     // the exit, in one wakeup.

@@ -48,6 +48,9 @@ pub enum StartError {
     /// The principal of the client may not do this.
     #[error(transparent)]
     NotPermitted(#[from] NotPermitted),
+    /// The start could not be recorded.
+    #[error(transparent)]
+    NotRecorded(#[from] NotRecorded),
 }
 
 /// A request that is not permitted to the principal of a client.
@@ -71,6 +74,14 @@ pub enum NotPermitted {
         max: String,
     },
 }
+
+/// New work that was refused because it cannot be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the audit log cannot be written, and the server refuses new work until it can; the cause is in the \
+     server's log"
+)]
+pub struct NotRecorded;
 
 impl From<LaunchError> for StartError {
     fn from(error: LaunchError) -> Self {
@@ -96,7 +107,7 @@ impl StartError {
                 ErrorKind::Forbidden
             }
             StartError::Sandbox(_) => ErrorKind::Sandbox,
-            StartError::NetworkProxy(_) => ErrorKind::Internal,
+            StartError::NetworkProxy(_) | StartError::NotRecorded(_) => ErrorKind::Internal,
             StartError::Limit(_) => ErrorKind::InvalidParams,
             StartError::Spawn(error) => match error.kind() {
                 SpawnErrorKind::NotFound => ErrorKind::ProgramNotFound,

@@ -23,7 +23,7 @@
 //! - `session`: slots and lease of one session (`slots`, `lease`)
 //! - `process`: the handle on one process; `stdin`, its input; `actor`, its task
 //! - `kept_output`: the log of each process, and the memory of the output of all processes
-//! - `network`: the proxy of a process
+//! - `network`: the proxy of a process; `observer`: sees its exit and the decisions of its proxy
 //! - `peer`: the identity of a client, by which limits are counted
 //! - `peer_limiter`: permits per peer, for processes, sessions and connections
 //! - `shell_snapshot`: the states of login shells, for commands that do not run the profile again
@@ -42,6 +42,7 @@ mod idle;
 mod kept_output;
 mod limits;
 mod network;
+mod observer;
 mod peer;
 mod peer_limiter;
 mod process;
@@ -55,10 +56,11 @@ mod termination;
 pub use engine::{Engine, FileClient, ResumeOptions, WorkerExit};
 pub use environment::ServerEnvironment;
 pub use environment_info::{detect_environment, sandbox_support};
-pub use error::{NotPermitted, ReadError, ResizeError, StartError};
+pub use error::{NotPermitted, NotRecorded, ReadError, ResizeError, StartError};
 pub use idle::{ActivityGuard, ActivityTracker};
 pub use limits::Limits;
 pub use network::{InvalidNetwork, NetworkRequest};
+pub use observer::ProcessObserver;
 pub use outpost_journal::{Chunk, Event, Exit, OutputEnd, Page};
 /// The proxy of a process, and its policy.
 pub use outpost_netproxy as netproxy;

@@ -17,7 +17,7 @@ use outpost_types::{
 };
 
 use crate::{
-    InvalidNetwork, NetworkRequest, ServerEnvironment,
+    InvalidNetwork, NetworkRequest, ProcessObserver, ServerEnvironment,
     shell_snapshot::{InvalidSnapshot, SnapshotRequest},
 };
 
@@ -61,6 +61,8 @@ pub struct Start {
     pub limits: ResourceLimits,
     /// Runs its command with the snapshot of its login shell, if there can be one.
     pub snapshot: Option<SnapshotRequest>,
+    /// Sees its exit and the decisions of its proxy.
+    pub observer: Option<Arc<dyn ProcessObserver>>,
 }
 
 /// A start request that can't be fulfilled on any host. The text is part of the protocol.
@@ -140,6 +142,7 @@ impl Start {
             max_processes: None,
             limits: params.limits.unwrap_or_default(),
             snapshot,
+            observer: None,
         })
     }
 }
@@ -176,7 +179,8 @@ impl Start {
     }
 
     /// The policy of the child, if it is to be sandboxed.
-    pub(crate) fn policy(&self) -> Option<&Policy> {
+    #[must_use]
+    pub fn policy(&self) -> Option<&Policy> {
         let default = self.floor.as_ref().map(|floor| &floor.default);
         self.sandbox.as_ref().or(default)
     }

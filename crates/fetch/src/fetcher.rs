@@ -17,7 +17,7 @@ use tokio::{
 use crate::{
     Cause, FetchError, Request, Response,
     redirect::{MAX_REDIRECTS, next_request},
-    request::Header,
+    request::{Header, host},
 };
 
 /// The time for which an idle connection is kept.
@@ -60,6 +60,7 @@ impl Fetcher {
             mut headers,
             mut body,
             follow_redirects,
+            observer,
             ..
         } = request;
         for _ in 0..=MAX_REDIRECTS {
@@ -78,6 +79,9 @@ impl Fetcher {
             }
             method = next.method;
             url = next.url;
+            if let Some(observer) = &observer {
+                observer.redirected(method.as_str(), &host(&url));
+            }
         }
         Err(FetchError::TooManyRedirects(MAX_REDIRECTS))
     }
@@ -143,13 +147,4 @@ async fn send(
             FetchError::Exchange { host, cause }
         }
     })
-}
-
-/// The host and port of a URL, without credentials.
-fn host(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    match url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
 }

@@ -19,5 +19,5 @@ mod response;
 
 pub use error::{Cause, FetchError, RequestError, UrlFault, VariableFault};
 pub use fetcher::Fetcher;
-pub use request::Request;
+pub use request::{RedirectObserver, Request};
 pub use response::{Body, Response};

@@ -1,6 +1,6 @@
 //! Requests.
 
-use std::{ffi::OsString, os::unix::ffi::OsStrExt as _, time::Duration};
+use std::{ffi::OsString, fmt::Debug, os::unix::ffi::OsStrExt as _, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use reqwest::{
@@ -44,6 +44,13 @@ pub struct Request {
     pub(crate) body: Bytes,
     pub(crate) timeout: Option<Duration>,
     pub(crate) follow_redirects: bool,
+    pub(crate) observer: Option<Arc<dyn RedirectObserver>>,
+}
+
+/// Sees the redirects that a request follows.
+pub trait RedirectObserver: Debug + Send + Sync {
+    /// A request to another URL is about to be made.
+    fn redirected(&self, method: &str, host: &str);
 }
 
 /// A header of a request.
@@ -71,6 +78,7 @@ impl Request {
             body: Bytes::new(),
             timeout: None,
             follow_redirects: true,
+            observer: None,
         })
     }
 
@@ -117,6 +125,25 @@ impl Request {
         Ok(self)
     }
 
+    /// Sets the observer of its redirects.
+    #[must_use]
+    pub fn observer(mut self, observer: Option<Arc<dyn RedirectObserver>>) -> Self {
+        self.observer = observer;
+        self
+    }
+
+    /// The method.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        self.method.as_str()
+    }
+
+    /// The host and port of the URL, without credentials.
+    #[must_use]
+    pub fn host(&self) -> String {
+        host(&self.url)
+    }
+
     /// Sets the timeout of the whole exchange, including the body.
     #[must_use]
     pub fn timeout(mut self, timeout: Option<Duration>) -> Self {
@@ -129,6 +156,15 @@ impl Request {
     pub fn follow_redirects(mut self, follow: bool) -> Self {
         self.follow_redirects = follow;
         self
+    }
+}
+
+/// The host and port of a URL, without credentials.
+pub(crate) fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use outpost_engine::{NotPermitted, ResizeError, ResumeError, StartError};
+use outpost_engine::{NotPermitted, NotRecorded, ResizeError, ResumeError, StartError};
 use outpost_files::{FilesError, WatchError};
 use outpost_protocol::{ErrorKind, FileErrorKind, RpcError, code};
 
@@ -26,6 +26,10 @@ pub(crate) fn start_error(error: &StartError) -> RpcError {
         }
         _ => RpcError::of_kind(error.kind(), error.errno(), error.to_string()),
     }
+}
+
+pub(crate) fn not_recorded(error: NotRecorded) -> RpcError {
+    RpcError::internal(error.to_string())
 }
 
 pub(crate) fn not_permitted(error: NotPermitted) -> RpcError {

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt, path::PathBuf, sync::Arc, time::Duratio
 
 use tokio::task::JoinSet;
 
-use crate::{Server, auth::TokenSource, server::ServerState};
+use crate::{AuditLog, Server, auth::TokenSource, server::ServerState};
 
 /// Interval of the check. A revoked token must be noticed within five seconds.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -31,16 +31,26 @@ impl Server {
         self.state.ending.cancelled().await;
     }
 
-    /// Whether there are files to read again.
+    /// Whether there are files for [`Server::reload_files`].
     #[must_use]
-    pub fn has_credential_files(&self) -> bool {
+    pub fn has_files_to_reload(&self) -> bool {
+        let audits_to_file = |audit: &Arc<AuditLog>| audit.is_file();
         !self.credential_files().is_empty()
+            || self
+                .state
+                .settings
+                .audit
+                .as_ref()
+                .is_some_and(audits_to_file)
     }
 
-    /// Makes [`Server::follow_credential_files`] read the files again, changed or not. If a new file
-    /// cannot be used, the previously loaded content stays in use.
-    pub fn reload_credentials(&self) {
+    /// Makes [`Server::follow_credential_files`] read the files again, changed or not, and opens the audit
+    /// log again. If a new file cannot be used, the previously loaded content or file stays in use.
+    pub fn reload_files(&self) {
         self.state.reload_requests.send_replace(());
+        if let Some(audit) = &self.state.settings.audit {
+            audit.reopen();
+        }
     }
 
     fn credential_files(&self) -> Vec<CredentialFiles> {

@@ -1,6 +1,6 @@
 //! HTTP on accepted sockets: health probes, rejections and the WebSocket upgrade.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, io, sync::Arc};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -58,10 +58,25 @@ pub(crate) fn accept_tls(
                 let client = client.with_certificate(&socket);
                 serve(running, socket, client).await;
             }
-            Ok(Err(error)) => tracing::debug!(%error, ?client, "TLS handshake failed"),
+            Ok(Err(error)) => {
+                let audit = running.settings.audit.as_ref();
+                if let Some(audit) = audit.filter(|_| is_refused_certificate(&error)) {
+                    audit.record_refusal(&client.address(), error.to_string().into());
+                }
+                tracing::debug!(%error, ?client, "TLS handshake failed");
+            }
             Err(_) => tracing::debug!(?timeout, ?client, "TLS handshake timed out"),
         }
     });
+}
+
+/// Whether a TLS handshake failed because of the client's certificate.
+fn is_refused_certificate(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|error| error.downcast_ref());
+    matches!(
+        cause,
+        Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)
+    )
 }
 
 async fn serve<S>(server: Arc<ServerState>, socket: S, client: Client)
@@ -154,7 +169,11 @@ async fn respond(server: &Arc<ServerState>, client: &Client, request: Request<In
     };
     let accept = ws::accept_key(key.as_bytes());
     let protocol = echoed_protocol(request.headers());
-    let (peer, identity) = match admit(server, client, request.headers()).await {
+    let admitted = admit(server, client, request.headers()).await;
+    if let (Err(refusal), Some(audit)) = (&admitted, &server.settings.audit) {
+        audit.record_refusal(&client.address(), refusal.reason());
+    }
+    let (peer, identity) = match admitted {
         Ok(admitted) => admitted,
         Err(Refusal::Unauthenticated(rejection, address)) => {
             let delay = server
@@ -178,7 +197,13 @@ async fn respond(server: &Arc<ServerState>, client: &Client, request: Request<In
         );
         return text(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n");
     };
-    upgrade(server, (peer, identity), permit, request);
+    let admitted = Admitted {
+        peer,
+        identity,
+        address: client.address(),
+        permit,
+    };
+    upgrade(server, admitted, request);
     let mut reply = Response::new(Full::default());
     *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = reply.headers_mut();
@@ -193,13 +218,16 @@ async fn respond(server: &Arc<ServerState>, client: &Client, request: Request<In
     reply
 }
 
-/// Turns the socket into a connection once the reply was sent.
-fn upgrade(
-    server: &Arc<ServerState>,
-    client: (Peer, Option<Identity>),
+/// A client that may open a connection.
+struct Admitted {
+    peer: Peer,
+    identity: Option<Identity>,
+    address: String,
     permit: ConnectionPermit,
-    request: Request<Incoming>,
-) {
+}
+
+/// Turns the socket into a connection once the reply was sent.
+fn upgrade(server: &Arc<ServerState>, client: Admitted, request: Request<Incoming>) {
     let running = Arc::clone(server);
     server.tasks.spawn(async move {
         let upgraded = tokio::select! {
@@ -208,7 +236,7 @@ fn upgrade(
         };
         match upgraded
             .map_err(|error| error.to_string())
-            .and_then(|upgraded| into_transport(upgraded, client, permit))
+            .and_then(|upgraded| into_transport(upgraded, client))
         {
             Ok(transport) => {
                 connection::run(running, transport).await;
@@ -219,20 +247,17 @@ fn upgrade(
 }
 
 /// Extracts the socket from the upgraded connection, so that frames bypass hyper.
-fn into_transport(
-    upgraded: Upgraded,
-    (peer, identity): (Peer, Option<Identity>),
-    permit: ConnectionPermit,
-) -> Result<Transport, String> {
+fn into_transport(upgraded: Upgraded, client: Admitted) -> Result<Transport, String> {
     let (read, write, early) = split(upgraded)?;
     Ok(Transport {
         read,
         write,
         framing: Framing::WebSocket(Role::Server),
         early,
-        peer,
-        identity,
-        permit: Some(permit),
+        peer: client.peer,
+        address: client.address,
+        identity: client.identity,
+        permit: Some(client.permit),
     })
 }
 

@@ -13,6 +13,7 @@
 //! it lives. The processes of three dialects (`spawn`, `command`, `v0`) belong to the
 //! connection instead: they live in private sessions that end with it.
 
+mod audit;
 mod auth;
 mod connection;
 mod connection_limiter;
@@ -29,6 +30,7 @@ mod peer_memories;
 mod server;
 mod settings;
 
+pub use audit::AuditLog;
 pub use auth::{
     AddTokenError, AuthLoadError, AuthSettings, AuthSettingsError, Authenticator,
     DEFAULT_MAX_CLOCK_SKEW, JwksError, NamedToken, PRIVATE_SETTINGS, ParseTokenHashError,

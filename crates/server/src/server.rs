@@ -18,6 +18,9 @@ use crate::{
     peer_memories::PeerMemories,
 };
 
+/// How long the last lines of the audit log may take at the end.
+const AUDIT_FLUSH_TIMEOUT: Duration = Duration::from_millis(300);
+
 /// A running server. Clones share it.
 #[derive(Clone)]
 pub struct Server {
@@ -58,6 +61,8 @@ pub(crate) struct Transport {
     pub(crate) framing: Framing,
     pub(crate) early: bytes::Bytes,
     pub(crate) peer: Peer,
+    /// The address of the client, or the kind of its transport.
+    pub(crate) address: String,
     /// The client, if it has a token or a certificate.
     pub(crate) identity: Option<Identity>,
     /// `None` for connections without a listener.
@@ -142,6 +147,11 @@ impl Server {
             framing,
             early: bytes::Bytes::new(),
             peer,
+            address: match framing {
+                Framing::Lines => "stdio",
+                Framing::WebSocket(_) => "stream",
+            }
+            .to_owned(),
             identity: None,
             permit: None,
         };
@@ -157,6 +167,10 @@ impl Server {
         self.state.tasks.close();
         let connections = tokio::time::timeout(within, self.state.tasks.wait());
         let (processes_gone, connections_gone) = tokio::join!(engine, connections);
+        if let Some(audit) = self.state.settings.audit.clone() {
+            let flushed = tokio::task::spawn_blocking(move || audit.flush(AUDIT_FLUSH_TIMEOUT));
+            let _ = flushed.await;
+        }
         processes_gone && connections_gone.is_ok()
     }
 

@@ -6,7 +6,7 @@ use outpost_engine::{EnvPolicy, Ttl, netproxy::NetworkPolicies, sandbox::policy:
 use outpost_protocol::{MAX_HANDSHAKE_BYTES, MAX_MESSAGE_BYTES};
 use outpost_rpc::outbox::WriterOptions;
 
-use crate::{Authenticator, listen::Tls};
+use crate::{AuditLog, Authenticator, listen::Tls};
 
 /// Size of a response without its output: names, numbers, the id.
 const RESPONSE_OVERHEAD_BYTES: u64 = 64 * 1024;
@@ -52,6 +52,8 @@ pub struct Settings {
     pub allowed_hosts: Vec<String>,
     /// How clients authenticate.
     pub auth: Arc<Authenticator>,
+    /// Records what clients do.
+    pub audit: Option<Arc<AuditLog>>,
     /// The certificate of `wss://` listeners.
     pub tls: Option<Arc<Tls>>,
     /// A proxy on another host adds TLS to `ws://` listeners.
@@ -145,6 +147,7 @@ impl Default for Settings {
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
             auth: Arc::default(),
+            audit: None,
             tls: None,
             plaintext_behind_proxy: false,
             socket_check_interval: Duration::from_secs(2),

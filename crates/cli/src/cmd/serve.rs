@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use crate::{
-    certificate,
+    audit_log, certificate,
     cmd::hidden,
     config::{self, Config, SettingFlags},
     exit::RUNTIME_SHUTDOWN,
@@ -133,6 +133,7 @@ async fn serve(
     })
     .context("cannot set up process spawning")?;
     let settings = Settings {
+        audit: audit_log::open(&config)?.map(Arc::new),
         tls: certificate::load(&config)?.map(Arc::new),
         ..config.server_settings()?
     };
@@ -333,13 +334,13 @@ impl EndSignals {
         })
     }
 
-    /// Waits for the signal that ends the server. SIGHUP makes a server with tokens or a certificate read
-    /// them again instead.
+    /// Waits for the signal that ends the server. SIGHUP makes a server with tokens, a certificate or an audit
+    /// log open them again instead.
     async fn wait_for_end(&mut self, server: &Server) -> &'static str {
         loop {
             match self.next().await {
-                "SIGHUP" if server.has_credential_files() => {
-                    server.reload_credentials();
+                "SIGHUP" if server.has_files_to_reload() => {
+                    server.reload_files();
                 }
                 name => return name,
             }

@@ -35,7 +35,7 @@ impl Config {
     }
 
     /// The files with which a sandboxed process could pose as a client or as the server, or change who
-    /// may connect: they are hidden from it, or read-only.
+    /// may connect or what was recorded: they are hidden from it, or read-only.
     pub(crate) fn own_paths(&self) -> Vec<OwnPath> {
         let secrets = [
             &self.ws_token_file,
@@ -43,6 +43,7 @@ impl Config {
             &self.tokens_file,
             &self.tls_key,
         ];
+        let audit_log = self.audit_file();
         let public = [&self.jwks_file, &self.tls_cert, &self.tls_client_ca];
         let sockets = self.listen.iter().filter_map(|listen| match listen {
             Listen::Unix(path) => Some(path),
@@ -55,7 +56,8 @@ impl Config {
         };
         // Fails for an empty path.
         let absolute = |path: &PathBuf| std::path::absolute(path).ok();
-        let secrets: Vec<_> = secrets.into_iter().filter_map(absolute).collect();
+        let secrets = secrets.into_iter().chain(audit_log);
+        let secrets: Vec<_> = secrets.filter_map(absolute).collect();
         let public: Vec<_> = public.into_iter().filter_map(absolute).collect();
         let known = [&secrets[..], &public[..]].concat();
         let directories = secrets.iter();

@@ -19,7 +19,10 @@ use outpost_client::Fingerprint;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value};
 
-use super::values::{Secret, expect};
+use super::{
+    Config,
+    values::{Secret, expect},
+};
 use crate::args::{LOCAL, server_or_launched};
 
 /// Names that would be taken for a part of a URL, or for this host.
@@ -129,8 +132,15 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     Ok(Secret(tables))
 }
 
+impl Config {
+    /// Hosts by name.
+    pub(crate) fn hosts(&self) -> anyhow::Result<BTreeMap<String, HostConfig>> {
+        parse(&self.hosts.0)
+    }
+}
+
 /// Parses all hosts.
-pub(super) fn parse(tables: &Map<String, Value>) -> anyhow::Result<BTreeMap<String, HostConfig>> {
+fn parse(tables: &Map<String, Value>) -> anyhow::Result<BTreeMap<String, HostConfig>> {
     let hosts = tables.iter().map(|(name, table)| {
         let host = HostConfig::parse(name, table);
         let host = host.with_context(|| format!("hosts.{name}"))?;

@@ -35,3 +35,4 @@ pub(crate) use settings::{Layer, Layers};
 pub(crate) use show::{read_result, table};
 pub(crate) use sources::SettingFlags;
 pub(crate) use tables::Config;
+pub(crate) use values::STDERR;

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    hosts::{self, HostConfig},
+    hosts,
     memory_budget::default_memory_budget,
     principals::{self, PrincipalTable},
     sandbox_profiles,
@@ -161,6 +161,14 @@ pub(crate) struct Config {
     #[arg(skip)]
     #[serde(deserialize_with = "principals::deserialize")]
     pub(crate) principals: BTreeMap<String, PrincipalTable>,
+    /// Where to record what clients do, as lines of JSON: a file, or `stderr`
+    #[arg(long, value_name = "FILE|stderr")]
+    #[serde(deserialize_with = "values::path_or_stderr")]
+    pub(crate) audit_log: PathBuf,
+    /// Refuse new processes, file changes and HTTP requests while the audit log cannot be written
+    #[arg(long, value_name = "BOOL")]
+    #[serde(deserialize_with = "values::switch")]
+    pub(crate) audit_required: bool,
     /// How whole process trees are ended; `auto` uses the best method of this host
     #[arg(long, value_name = "KIND", value_parser = choices::<TreeChoice>())]
     #[serde(deserialize_with = "choice")]
@@ -178,7 +186,7 @@ pub(crate) struct Config {
     /// Hosts by name, for `--on`. Secret: they name servers and files of the user.
     #[arg(skip)]
     #[serde(deserialize_with = "hosts::deserialize")]
-    hosts: Secret<Map<String, Value>>,
+    pub(super) hosts: Secret<Map<String, Value>>,
     /// MCP servers by name. Secret: arguments, variables and headers may hold passwords.
     #[arg(skip)]
     #[serde(deserialize_with = "values::mcp_servers")]
@@ -290,6 +298,8 @@ impl Default for Config {
             tokens_file: PathBuf::new(),
             allow_local_users: false,
             principals: BTreeMap::new(),
+            audit_log: PathBuf::new(),
+            audit_required: false,
             trees: TreeChoice::default(),
             sandbox: SandboxTable::default(),
             exit_when_idle: None,
@@ -373,11 +383,6 @@ impl Config {
             default: self.sandbox.default_profile.clone(),
             configured: self.sandbox.profiles.clone(),
         }
-    }
-
-    /// Hosts by name.
-    pub(crate) fn hosts(&self) -> anyhow::Result<BTreeMap<String, HostConfig>> {
-        hosts::parse(&self.hosts.0)
     }
 
     /// Configured MCP servers by name.

@@ -19,6 +19,9 @@ use crate::{
     units::{format_size, format_time, parse_size, parse_time},
 };
 
+/// The name of standard error in place of a file.
+pub(crate) const STDERR: &str = "stderr";
+
 /// Replaces every secret scalar.
 const MASK: &str = "********";
 
@@ -151,6 +154,17 @@ pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
 pub(super) fn path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     let path: PathBuf = expect(deserializer, "a path")?;
     if path.as_os_str().is_empty() {
+        return Ok(path);
+    }
+    std::path::absolute(path).map_err(D::Error::custom)
+}
+
+/// A path as above, or `stderr`.
+pub(super) fn path_or_stderr<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<PathBuf, D::Error> {
+    let path: PathBuf = expect(deserializer, "a path, or stderr")?;
+    if path.as_os_str().is_empty() || path.as_os_str() == STDERR {
         return Ok(path);
     }
     std::path::absolute(path).map_err(D::Error::custom)

@@ -240,7 +240,9 @@ impl Engine {
         let handle = network.as_ref().map(|network| network.handle.clone());
         let control = child.control;
         let process = Process::new(info, control, journal, stdin, freed, output_share, handle);
-        let network = network.map(|network| self.report_decisions(session, &process, network));
+        let network = network.map(|network| {
+            self.report_decisions(session, &process, start.observer.clone(), network)
+        });
         let timeout = start.timeout;
         let actor = Actor {
             process: process.clone(),
@@ -254,6 +256,7 @@ impl Engine {
             leftovers: None,
             late_output_timeout: limits.late_output_timeout,
             cpu_seconds: start.limits.cpu_seconds,
+            observer: start.observer.clone(),
         };
         let engine = self.clone();
         let session = session.clone();

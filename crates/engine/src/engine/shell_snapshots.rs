@@ -97,6 +97,7 @@ impl Engine {
             drain: Some(Duration::ZERO),
             retain_bytes: Some(0),
             snapshot: None,
+            observer: None,
             ..start.clone()
         };
         let permit = self.process_permit(session.peer(), start.max_processes)?;

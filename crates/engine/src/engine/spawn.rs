@@ -8,7 +8,7 @@ use outpost_sandbox::{HostResources, SandboxError, Step};
 
 use super::{Engine, start_retries::retry_transient};
 use crate::{
-    NetworkRequest, PeerPermit, Process, Reservation, Session, Start, StartError,
+    NetworkRequest, PeerPermit, Process, ProcessObserver, Reservation, Session, Start, StartError,
     network::ProcessNetwork,
 };
 
@@ -112,18 +112,22 @@ impl Engine {
         }
     }
 
-    /// Passes the decisions of a proxy to the connection of the session, in a task that ends with the
-    /// proxy.
+    /// Passes the decisions of a proxy to the observer and to the connection of the session, in a task that
+    /// ends with the proxy.
     pub(super) fn report_decisions(
         &self,
         session: &Session,
         process: &Process,
+        observer: Option<Arc<dyn ProcessObserver>>,
         network: ProcessNetwork,
     ) -> Proxy {
         let mut events = network.events;
         let (session, info) = (session.clone(), Arc::clone(&process.shared.info));
         self.shared.tasks.spawn(async move {
             while let Some(decision) = events.recv().await {
+                if let Some(observer) = &observer {
+                    observer.network_decided(&decision);
+                }
                 if let Some(link) = session.link() {
                     link.network_decided(&info.id, &decision);
                 }

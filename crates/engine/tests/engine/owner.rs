@@ -40,6 +40,7 @@ pub(crate) fn shell(id: &str, script: &str) -> Start {
         kill_grace: Duration::ZERO,
         limits: outpost_engine::ResourceLimits::default(),
         snapshot: None,
+        observer: None,
     }
 }
 

@@ -37,6 +37,19 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
+    /// Returns its name, for logs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            CloseReason::Normal => "closed",
+            CloseReason::GoingAway => "shutdown",
+            CloseReason::ProtocolError => "protocol_error",
+            CloseReason::TakenOver => "taken_over",
+            CloseReason::GivesWay => "gives_way",
+            CloseReason::Unauthorized => "unauthorized",
+        }
+    }
+
     /// Returns the code and the reason text of the close frame.
     #[must_use]
     pub fn code(self) -> (u16, &'static str) {

@@ -1,6 +1,7 @@
 //! Decides which clients may open a WebSocket.
 
 use std::{
+    borrow::Cow,
     io,
     net::{IpAddr, SocketAddr},
     time::{Duration, Instant, SystemTime},
@@ -49,6 +50,14 @@ impl Client {
         }
     }
 
+    /// Its address, for the audit log.
+    pub(crate) fn address(&self) -> String {
+        match self {
+            Client::Owner => "unix".to_owned(),
+            Client::Tcp { client, .. } => client.to_string(),
+        }
+    }
+
     /// Adds the certificate of the client, if it has sent one.
     pub(crate) fn with_certificate(mut self, socket: &TlsStream<TcpStream>) -> Self {
         let (_, tls) = socket.get_ref();
@@ -64,6 +73,16 @@ impl Client {
 pub(crate) enum Refusal {
     Unauthenticated(Rejection, IpAddr),
     Forbidden(&'static str),
+}
+
+impl Refusal {
+    /// The reason, as the client receives it.
+    pub(crate) fn reason(&self) -> Cow<'static, str> {
+        match self {
+            Refusal::Unauthenticated(rejection, _) => rejection.to_string().into(),
+            Refusal::Forbidden(reason) => reason.trim_end().into(),
+        }
+    }
 }
 
 /// Decides whether a client may connect. Returns the peer that its resources are counted for, and its identity

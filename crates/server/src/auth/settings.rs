@@ -11,7 +11,8 @@ pub const DEFAULT_MAX_CLOCK_SKEW: Duration = Duration::from_secs(30);
 
 /// The settings that only `admin` may read, because they help to pose as a principal: names of principals, the
 /// hash of a token, and paths of secrets.
-pub const PRIVATE_SETTINGS: [&str; 9] = [
+pub const PRIVATE_SETTINGS: [&str; 10] = [
+    "audit_log",
     "jwks_file",
     "principals",
     "tls_cert",

@@ -143,8 +143,10 @@ impl Dispatch {
         (params, members): (Option<&RawValue>, PresentMembers<'_>),
         (message, mut charge): (&[u8], Option<MemoryCharge>),
     ) -> Option<()> {
-        let reply = Reply::new(self.connection.outbox.clone(), id);
+        let reply =
+            Reply::new(self.connection.outbox.clone(), id).audited(&self.connection.audit, name);
         let (method, reply) = reply.accept(self.check(name, params, message.len()))?;
+        self.connection.audit.record_signal(method, params);
         let is_app = self.is_app && method.is_of_app_server();
         let reply = reply.for_app(is_app);
         let reply = match method.lane() {
@@ -286,6 +288,7 @@ impl Dispatch {
         self.handshake = Handshake::Answered;
         self.session = Some((session.clone(), epoch));
         self.connection.sessions.lock().push(session.clone());
+        self.connection.audit.set_session(&session);
         self.is_strict = params.strict;
         self.is_app = params.client_info.is_some();
         let capabilities = params.capabilities.unwrap_or_default();

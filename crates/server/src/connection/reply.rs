@@ -1,6 +1,8 @@
 //! The response to a request.
 
-use outpost_protocol::{ErrorKind, NoMemory, RequestId, RpcError, encode_error, encode_response};
+use outpost_protocol::{
+    ErrorKind, Method, NoMemory, RequestId, RpcError, encode_error, encode_response,
+};
 use outpost_rpc::{
     MemoryCharge, Outbox, OutgoingMessage, Ticket,
     outbox::{MessageFragment, Reservation},
@@ -8,7 +10,10 @@ use outpost_rpc::{
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::convert;
+use crate::{
+    audit::{ConnectionAudit, Event, Text},
+    convert,
+};
 
 /// Sends the response to one request. Dropped without a response only if the connection has
 /// ended.
@@ -18,6 +23,8 @@ pub(crate) struct Reply {
     ticket: Option<Ticket>,
     /// Errors have the codes of the app-server.
     is_app: bool,
+    /// Records an error that the principal lacks a permission, with the name of the method.
+    audit: Option<(ConnectionAudit, &'static str)>,
 }
 
 impl Reply {
@@ -27,7 +34,17 @@ impl Reply {
             id,
             ticket: None,
             is_app: false,
+            audit: None,
         }
+    }
+
+    /// Records an error that the principal lacks a permission for this method.
+    pub(crate) fn audited(mut self, audit: &ConnectionAudit, method: &str) -> Self {
+        if audit.is_enabled() {
+            let method = Method::from_name(method);
+            self.audit = method.map(|method| (audit.clone(), method.name()));
+        }
+        self
     }
 
     /// Uses the error codes of the app-server if the request is one of it.
@@ -135,7 +152,23 @@ impl Reply {
         self.encode(Vec::new(), result)
     }
 
+    fn record_forbidden(&self, error: &RpcError) {
+        let data = error.data.as_ref();
+        let forbidden = data.filter(|data| data.kind == ErrorKind::Forbidden);
+        if let (Some((audit, request)), Some(data)) = (&self.audit, forbidden) {
+            let event = Event::Forbidden {
+                request,
+                scope: data.scope,
+                reason: Text::new(&*error.message),
+            };
+            audit.record(None, &event);
+        }
+    }
+
     fn encode<T: Serialize>(&self, mut message: Vec<u8>, result: &Result<T, RpcError>) -> Vec<u8> {
+        if let Err(error) = result {
+            self.record_forbidden(error);
+        }
         let encoded = match result {
             Ok(result) => encode_response(&mut message, &self.id, result),
             Err(error) if self.is_app => {

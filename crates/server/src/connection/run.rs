@@ -10,6 +10,7 @@ use outpost_rpc::{CloseReason, Framing, Inbound, InboundError, MemoryCharge, Rec
 use super::{Connection, dispatch::Dispatch};
 use crate::{
     ConnectionEnd,
+    audit::{ConnectionAudit, Event},
     auth::Identity,
     server::{ServerState, Transport},
 };
@@ -32,9 +33,11 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
     inbound.already_received(&transport.early);
     let identity = transport.identity;
     let principal = settings.auth.principal(transport.peer, identity.as_ref());
+    let audit = ConnectionAudit::new(settings.audit.as_ref(), &principal.name, &transport.address);
+    audit.record(None, &Event::Connect {});
     let connection = Connection::new(
         &server,
-        (transport.peer, principal),
+        (transport.peer, principal, audit),
         memory,
         inbound.read_counter(),
         silence.is_some(),
@@ -146,6 +149,10 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
         let _ = tokio::time::timeout(settings.writer.close_timeout, finished).await;
     }
     outbox.close(reason);
+    let event = Event::Disconnect {
+        reason: reason.name(),
+    };
+    connection.audit.record(None, &event);
     dispatch.end();
     // The close frame is lost if the peer does not read.
     let closed = tokio::time::timeout(settings.writer.close_timeout * 2, &mut writer).await;

@@ -27,6 +27,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::policy_requests::{self, PolicyRequests};
 use crate::{
     Peer, Settings,
+    audit::{ConnectionAudit, Event},
     auth::Principal,
     convert,
     dialects::{
@@ -47,6 +48,7 @@ pub(crate) struct Connection {
     pub(crate) peer: Peer,
     /// The principal that it speaks for.
     pub(crate) principal: Principal,
+    pub(crate) audit: ConnectionAudit,
     pub(crate) outbox: Outbox,
     /// How notifications are written.
     pub(crate) notifications: SharedNotificationOptions,
@@ -104,7 +106,7 @@ impl Connection {
     /// Creates the state of a connection. `read_counter` counts what is received from it.
     pub(super) fn new(
         server: &Arc<ServerState>,
-        (peer, principal): (Peer, Principal),
+        (peer, principal, audit): (Peer, Principal, ConnectionAudit),
         memory: MemoryShare,
         read_counter: PeerActivity,
         pingable: bool,
@@ -124,6 +126,7 @@ impl Connection {
             peer,
             watches: Watches::new(&outbox, &notifications, &memory),
             principal,
+            audit,
             feeds: Feeds::new(&outbox, &notifications),
             outbox,
             notifications,
@@ -218,7 +221,18 @@ impl Connection {
             return Err(reservation.fail(error));
         }
         let _permit = self.start_permits.acquire().await;
-        self.server.engine.start(session, reservation, start).await
+        let recorded = self.audit.admit(Some(&start.id), &Event::start(&start));
+        if let Err(error) = recorded {
+            return Err(reservation.fail(error.into()));
+        }
+        start.observer = self.audit.observer(&start.id);
+        let id = start.id.clone();
+        let started = self.server.engine.start(session, reservation, start).await;
+        if let Err(error) = &started {
+            self.audit
+                .record(Some(&id), &Event::not_started(error.kind()));
+        }
+        started
     }
 
     /// Waits for space in the outbox for a response of `bytes`, so that large responses do

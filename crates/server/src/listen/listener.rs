@@ -175,7 +175,13 @@ impl Listener {
             }
             Endpoint::Unix(socket) => match socket.accept().await? {
                 Some(stream) => http::accept(server, stream, Client::Owner),
-                None => tracing::warn!("connection rejected: peer is another user"),
+                None => {
+                    let reason = "peer is another user";
+                    if let Some(audit) = &server.settings.audit {
+                        audit.record_refusal("unix", reason.into());
+                    }
+                    tracing::warn!("connection rejected: {reason}");
+                }
             },
         }
         Ok(())

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use outpost_engine::sandbox::WorkerAccess;
 use outpost_protocol::{
     DiscoverRootsParams, DiscoverRootsResult, DiscoveredRoot, RootParams, RpcError,
 };
@@ -13,7 +12,7 @@ use super::{
 };
 use crate::{
     connection::Reply,
-    dialects::fs::{FileAccess, FileService},
+    dialects::fs::{FileAccess, FileService, FileUse},
 };
 
 const MAX_ROOTS: usize = 128;
@@ -50,7 +49,7 @@ async fn discover_root(
     bytes: usize,
 ) -> (DiscoveredRoot, usize) {
     let path = root.path.clone();
-    let access = FileAccess::to(&path, root.sandbox, WorkerAccess::Read);
+    let access = FileAccess::to(&path, root.sandbox, FileUse::Read);
     let read = files.execute(access, move |executor| {
         let mut search = Search::new(&executor, bytes);
         let found = search.read_root(path.as_path());

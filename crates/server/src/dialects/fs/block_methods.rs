@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use outpost_engine::sandbox::WorkerAccess;
 use outpost_files::OpenFile;
 use outpost_protocol::{
     Empty, FsCommitParams, FsCreateStreamParams, FsOpenMode, FsOpenParams, FsReadBlockParams,
@@ -11,7 +10,7 @@ use outpost_protocol::{
 use rustix::io::Errno;
 
 use super::{
-    FileAccess, FileService,
+    FileAccess, FileService, FileUse,
     handles::{Handle, OpenWriter, unknown_handle},
 };
 use crate::{connection::Reply, convert};
@@ -26,8 +25,8 @@ pub(crate) async fn open(
 ) -> Result<Handle, RpcError> {
     let (path, mode) = (params.path, params.mode);
     let access = match mode {
-        FsOpenMode::Read => WorkerAccess::Read,
-        FsOpenMode::Replace => WorkerAccess::Write,
+        FsOpenMode::Read => FileUse::Read,
+        FsOpenMode::Replace => FileUse::Write,
     };
     let access = FileAccess::to(&path, params.sandbox, access);
     let open = service.execute(access, move |executor| match mode {
@@ -82,7 +81,7 @@ pub(crate) async fn create_stream(
     params: FsCreateStreamParams,
 ) -> Result<Handle, RpcError> {
     let path = params.path;
-    let access = FileAccess::to(&path, params.sandbox, WorkerAccess::Write);
+    let access = FileAccess::to(&path, params.sandbox, FileUse::Write);
     let create = service.execute(access, move |executor| executor.create_stream(&path));
     let (writer, exit) = create.await?;
     Ok(Handle::Stream(Arc::new(OpenWriter { writer, exit })))

@@ -14,6 +14,6 @@ mod whole_files;
 
 pub(crate) use block_methods::{commit, create_stream, open, read_block, write_block};
 pub(crate) use handles::{Handle, Handles};
-pub(crate) use service::{FileAccess, FileService, Subject, perform};
+pub(crate) use service::{FileAccess, FileService, FileUse, Subject, perform};
 pub(crate) use watches::{Watches, unwatch, watch, watch_missing, watch_native};
 pub(crate) use whole_files::{read_file, write_file};

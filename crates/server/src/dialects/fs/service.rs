@@ -5,13 +5,15 @@ use std::{path::PathBuf, sync::Arc};
 use outpost_engine::{FileClient, StartError, WorkerExit, sandbox::WorkerAccess};
 use outpost_files::{FileExecutor, Files, FilesError, WatchError};
 use outpost_protocol::{
-    AppMetadata, ErrorKind, FileReply, FileRequest, PathUri, PathUse, RpcError, SandboxParams,
+    AppMetadata, ErrorKind, FileOp, FileReply, FileRequest, PathUri, PathUse, RpcError,
+    SandboxParams,
 };
 use outpost_rpc::{Lanes, MemoryCharge, MemoryShare};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::handles::{Handle, ReservationId};
 use crate::{
+    audit::Event,
     auth::RequestPath,
     connection::{Connection, Reply},
     convert,
@@ -38,7 +40,32 @@ pub(crate) struct FileAccess {
     pub(crate) sandbox: Option<SandboxParams>,
     /// The paths of the request. Empty for those that a client does not name.
     pub(crate) paths: Vec<RequestPath>,
-    pub(crate) worker: WorkerAccess,
+    pub(crate) file_use: FileUse,
+}
+
+/// The use of the last path of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileUse {
+    Read,
+    Write,
+    Remove,
+}
+
+impl FileUse {
+    fn of(op: &FileOp) -> FileUse {
+        match op {
+            _ if op.is_read_only() => FileUse::Read,
+            FileOp::Remove(_) => FileUse::Remove,
+            _ => FileUse::Write,
+        }
+    }
+
+    fn worker(self) -> WorkerAccess {
+        match self {
+            FileUse::Read => WorkerAccess::Read,
+            FileUse::Write | FileUse::Remove => WorkerAccess::Write,
+        }
+    }
 }
 
 impl FileAccess {
@@ -46,12 +73,12 @@ impl FileAccess {
     pub(crate) fn to(
         path: &PathUri,
         sandbox: Option<SandboxParams>,
-        worker: WorkerAccess,
+        file_use: FileUse,
     ) -> FileAccess {
         FileAccess {
             sandbox,
             paths: vec![RequestPath::followed(path.as_path())],
-            worker,
+            file_use,
         }
     }
 
@@ -60,7 +87,20 @@ impl FileAccess {
         FileAccess {
             sandbox,
             paths: Vec::new(),
-            worker: WorkerAccess::Read,
+            file_use: FileUse::Read,
+        }
+    }
+
+    /// Its event in the audit log.
+    fn event(&self) -> Option<Event<'_>> {
+        let (used, others) = self.paths.split_last()?;
+        match self.file_use {
+            FileUse::Read => None,
+            FileUse::Write => {
+                let source = others.last().map(|source| &*source.path);
+                Some(Event::write_file(&used.path, source))
+            }
+            FileUse::Remove => Some(Event::remove(&used.path)),
         }
     }
 }
@@ -112,6 +152,10 @@ impl FileService {
         operation: impl FnOnce(FileExecutor) -> Result<T, FilesError> + Send + 'static,
     ) -> Result<(T, WorkerExit), RpcError> {
         let permit = self.running.acquire().await;
+        if let Some(event) = access.event() {
+            let recorded = self.connection.audit.admit(None, &event);
+            recorded.map_err(convert::not_recorded)?;
+        }
         let executor = self.executor(access).await;
         let (executor, exit) = executor.map_err(|error| convert::start_error(&error))?;
         let result = self.on_thread(move || operation(executor)).await;
@@ -136,7 +180,7 @@ impl FileService {
         };
         let confinement = (policy, floor);
         let environment = &host.environment;
-        let worker = access.worker;
+        let worker = access.file_use.worker();
         let executor = engine.file_executor(client, confinement, environment, worker, self.files);
         executor.await
     }
@@ -264,11 +308,6 @@ pub(crate) async fn perform(service: Arc<FileService>, request: FileRequest, rep
     } else {
         None
     };
-    let worker = if op.is_read_only() {
-        WorkerAccess::Read
-    } else {
-        WorkerAccess::Write
-    };
     let mut memory = ListingMemory::new(&service.connection.memory);
     let paths = op.used_paths().into_iter().map(|used| RequestPath {
         path: used.path.to_owned(),
@@ -277,7 +316,7 @@ pub(crate) async fn perform(service: Arc<FileService>, request: FileRequest, rep
     let access = FileAccess {
         sandbox,
         paths: paths.collect(),
-        worker,
+        file_use: FileUse::of(&op),
     };
     let performed = service.execute(access, move |executor| {
         let reply = executor.perform_within(op, &mut |bytes| memory.take(bytes))?;

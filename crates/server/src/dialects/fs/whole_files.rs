@@ -2,7 +2,6 @@
 
 use std::{io, sync::Arc};
 
-use outpost_engine::sandbox::WorkerAccess;
 use outpost_files::{FilesError, OpenFile};
 use outpost_protocol::{
     Empty, FsReadFileParams, FsWriteFileParams, ReadFileAnswer, RequestId, RpcError, base64,
@@ -10,7 +9,7 @@ use outpost_protocol::{
 use outpost_rpc::outbox::{MessageFragment, Reservation};
 use tokio::sync::SemaphorePermit;
 
-use super::{FileAccess, FileService};
+use super::{FileAccess, FileService, FileUse};
 use crate::connection::Reply;
 
 /// The largest file that is encoded as a whole. Larger files are sent while they are read.
@@ -102,7 +101,7 @@ async fn begin(
 ) -> Result<BegunResponse<'_>, RpcError> {
     let path = params.path;
     let symlinks = params.symlinks;
-    let access = FileAccess::to(&path, params.sandbox, WorkerAccess::Read);
+    let access = FileAccess::to(&path, params.sandbox, FileUse::Read);
     let open = service.execute(access, move |executor| {
         let file = executor.open(&path, symlinks)?;
         let len = file.size()?;
@@ -233,7 +232,7 @@ pub(crate) async fn write_file(
     let path = params.path;
     let symlinks = params.symlinks;
     let _permit = service.whole_file_permit(bytes.len() as u64).await;
-    let access = FileAccess::to(&path, params.sandbox, WorkerAccess::Write);
+    let access = FileAccess::to(&path, params.sandbox, FileUse::Write);
     let write = service.execute(access, move |executor| {
         executor.write(&path, &bytes, symlinks)
     });

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{backlog::Backlog, body::BodyFeed};
 use crate::{
+    audit::Event,
     connection::{Connection, Reply},
     convert::{self, MAX_NAME_BYTES},
 };
@@ -195,7 +196,11 @@ fn admit(
     let (id, streamed) = (params.request_id.clone(), params.stream_response);
     let request = request_of(params, &connection.server.host.environment)
         .map_err(|error| RpcError::invalid_params(format!("http/request {error}")))?;
-    Ok((request, connection.exchanges.register(id, streamed)?))
+    let registration = connection.exchanges.register(id, streamed)?;
+    let audit = &connection.audit;
+    let recorded = audit.admit(None, &Event::http(request.method(), &request.host()));
+    recorded.map_err(convert::not_recorded)?;
+    Ok((request.observer(audit.redirect_observer()), registration))
 }
 
 /// A complete response with its reservation in the outbox.

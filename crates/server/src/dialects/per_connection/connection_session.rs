@@ -112,6 +112,7 @@ impl ConnectionSession {
             max_processes: None,
             limits: ResourceLimits::default(),
             snapshot: None,
+            observer: None,
         }
     }
 

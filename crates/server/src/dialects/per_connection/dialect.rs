@@ -81,7 +81,9 @@ impl Dialect {
             }
             StartError::NotPermitted(error) => RpcError::not_permitted(error.to_string()),
             StartError::Sandbox(error) => RpcError::invalid_request(error.to_string()),
-            StartError::NetworkProxy(_) => RpcError::internal(error.to_string()),
+            StartError::NetworkProxy(_) | StartError::NotRecorded(_) => {
+                RpcError::internal(error.to_string())
+            }
             StartError::Limit(error) => RpcError::invalid_params(error.to_string()),
             StartError::Cancelled(_) | StartError::SessionEnded => {
                 RpcError::invalid_request("the connection has ended")
