@@ -46,6 +46,7 @@ impl CloseReason {
             CloseReason::ProtocolError => "protocol_error",
             CloseReason::TakenOver => "taken_over",
             CloseReason::GivesWay => "gives_way",
+            CloseReason::Unread => "unread",
             CloseReason::Unauthorized => "unauthorized",
         }
     }
