@@ -55,6 +55,6 @@ pub use regular::{Block, OpenFile};
 pub use secrets::protect;
 pub use watch::{
     Changes, MissingPathsRequest, WatchError, WatchKey, WatchLimits, WatchListener, WatchOptions,
-    Watcher,
+    WatchPermit, WatchPermits, Watcher,
 };
 pub use worker::{WorkerSocket, run_worker};

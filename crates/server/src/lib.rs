@@ -29,6 +29,7 @@ mod listen;
 mod peer_memories;
 mod server;
 mod settings;
+mod watch_limiter;
 
 pub use audit::AuditLog;
 pub use auth::{

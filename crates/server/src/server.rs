@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use outpost_engine::{Engine, Peer, PeerLimiter};
+use outpost_engine::{Engine, Peer};
 use outpost_fetch::Fetcher;
 use outpost_rpc::{Framing, MemoryBudget, ReadHalf, Role, WriteHalf};
 use tokio::sync::watch;
@@ -16,6 +16,7 @@ use crate::{
     file_threads::FileThreads,
     http_sockets::HttpSockets,
     peer_memories::PeerMemories,
+    watch_limiter::WatchLimiter,
 };
 
 /// How long the last lines of the audit log may take at the end.
@@ -44,8 +45,7 @@ pub(crate) struct ServerState {
     pub(crate) memory: PeerMemories,
     /// Keeps file operations from using up the runtime's blocking threads.
     pub(crate) file_threads: FileThreads,
-    /// One permit per watch.
-    pub(crate) watch_limiter: PeerLimiter,
+    pub(crate) watch_limiter: Arc<WatchLimiter>,
     /// The tasks of all connections.
     pub(crate) tasks: TaskTracker,
     /// Asks the followers of credential files to read them again.
@@ -95,7 +95,7 @@ impl Server {
                     settings.admission_timeout,
                 )),
                 file_threads: FileThreads::new(&settings),
-                watch_limiter: PeerLimiter::new(settings.watches, 0),
+                watch_limiter: WatchLimiter::new(&settings),
                 engine,
                 settings,
                 host,

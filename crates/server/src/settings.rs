@@ -111,6 +111,11 @@ pub struct Settings {
     pub watch: outpost_files::WatchLimits,
     /// Watches of all connections.
     pub watches: usize,
+    /// Connections that watch files; absent for seven eighths of what the kernel permits the user.
+    pub watch_instances: Option<usize>,
+    /// Watched files and directories of all connections; absent for seven eighths of what the kernel permits the
+    /// user.
+    pub watched_directories: Option<usize>,
     /// Directory listings in memory per connection.
     pub listings: usize,
     /// Concurrent HTTP requests per connection, including streamed bodies.
@@ -174,6 +179,8 @@ impl Default for Settings {
             slow_file_threads: 512,
             watch: outpost_files::WatchLimits::default(),
             watches: 4096,
+            watch_instances: None,
+            watched_directories: None,
             listings: 4,
             http_requests: 128,
             http_window_bytes: 256 * 1024,

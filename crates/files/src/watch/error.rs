@@ -29,6 +29,18 @@ pub enum WatchError {
         /// The limit.
         limit: usize,
     },
+    /// Other watchers of this program have all inotify instances that it may use.
+    #[error(
+        "too many connections watch files; end the watches of another connection, or raise the limit, for \
+         example with `sysctl fs.inotify.max_user_instances=1024`, and restart the server"
+    )]
+    NoInstanceLeft,
+    /// The client's share of the files and directories that this program may watch is used up.
+    #[error(
+        "the client's share of the watched files and directories is used up; watch fewer directories or raise \
+         the limit, for example with `sysctl fs.inotify.max_user_watches=1048576`, and restart the server"
+    )]
+    NoDirectoryLeft,
     /// The limit of watches is reached.
     #[error("at most {limit} watches may be open; end one first")]
     TooManyWatches {
@@ -56,9 +68,11 @@ impl WatchError {
             Self::TooManyWatches { .. } | Self::TooManyDirectories { .. } | Self::Sandboxed => {
                 FileErrorKind::Invalid
             }
-            Self::TooManyInstances | Self::TooManyKernelWatches | Self::Ended => {
-                FileErrorKind::Failed
-            }
+            Self::TooManyInstances
+            | Self::TooManyKernelWatches
+            | Self::NoInstanceLeft
+            | Self::NoDirectoryLeft
+            | Self::Ended => FileErrorKind::Failed,
         }
     }
 

@@ -10,6 +10,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
+use super::permits::{Permit, PermitSource};
 use super::{WatchError, WatchKey};
 
 /// Space for many events with short names, and for at least one with the longest name.
@@ -57,20 +58,32 @@ pub(super) struct Event {
 #[derive(Debug)]
 pub(super) struct Inotify {
     instance: OwnedFd,
-    users: HashMap<Descriptor, Vec<WatchKey>>,
+    watched: HashMap<Descriptor, Watched>,
     limit: usize,
+    permits: PermitSource,
+    _permit: Permit,
+}
+
+/// A watched file or directory.
+#[derive(Debug)]
+struct Watched {
+    users: Vec<WatchKey>,
+    _permit: Permit,
 }
 
 impl Inotify {
-    pub(super) fn new(limit: usize) -> Result<Self, WatchError> {
+    pub(super) fn new(limit: usize, permits: PermitSource) -> Result<Self, WatchError> {
+        let permit = permits.instance().ok_or(WatchError::NoInstanceLeft)?;
         let instance = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
         Ok(Inotify {
             instance: instance.map_err(|errno| match errno {
                 Errno::MFILE => WatchError::TooManyInstances,
                 errno => errno.into(),
             })?,
-            users: HashMap::new(),
+            watched: HashMap::new(),
             limit,
+            permits,
+            _permit: permit,
         })
     }
 
@@ -91,27 +104,36 @@ impl Inotify {
             Err(Errno::NOSPC) => return Err(WatchError::TooManyKernelWatches),
             added => added?,
         };
-        let is_full = self.users.len() >= self.limit;
-        let users = self.users.entry(descriptor).or_default();
-        if users.is_empty() && is_full {
-            self.users.remove(&descriptor);
+        if let Some(watched) = self.watched.get_mut(&descriptor) {
+            if !watched.users.contains(&user) {
+                watched.users.push(user);
+            }
+            return Ok(descriptor);
+        }
+        let limit = self.limit;
+        let permit = match self.watched.len() < limit {
+            true => self.permits.directory().ok_or(WatchError::NoDirectoryLeft),
+            false => Err(WatchError::TooManyDirectories { limit }),
+        };
+        let permit = permit.inspect_err(|_| {
             let _ = inotify::remove_watch(&self.instance, descriptor);
-            return Err(WatchError::TooManyDirectories { limit: self.limit });
-        }
-        if !users.contains(&user) {
-            users.push(user);
-        }
+        })?;
+        let watched = Watched {
+            users: vec![user],
+            _permit: permit,
+        };
+        self.watched.insert(descriptor, watched);
         Ok(descriptor)
     }
 
     /// Ends a user's use of a descriptor, and the watch if there is no other user.
     pub(super) fn release(&mut self, descriptor: Descriptor, user: WatchKey) {
-        let Some(users) = self.users.get_mut(&descriptor) else {
+        let Some(watched) = self.watched.get_mut(&descriptor) else {
             return;
         };
-        users.retain(|other| *other != user);
-        if users.is_empty() {
-            self.users.remove(&descriptor);
+        watched.users.retain(|other| *other != user);
+        if watched.users.is_empty() {
+            self.watched.remove(&descriptor);
             // Fails if the inode is gone.
             let _ = inotify::remove_watch(&self.instance, descriptor);
         }
@@ -119,12 +141,13 @@ impl Inotify {
 
     /// The users of a descriptor.
     pub(super) fn users(&self, descriptor: Descriptor) -> Vec<WatchKey> {
-        self.users.get(&descriptor).cloned().unwrap_or_default()
+        let watched = self.watched.get(&descriptor);
+        watched.map_or_else(Vec::new, |watched| watched.users.clone())
     }
 
     /// Forgets a descriptor that the kernel has removed.
     pub(super) fn forget(&mut self, descriptor: Descriptor) {
-        self.users.remove(&descriptor);
+        self.watched.remove(&descriptor);
     }
 
     /// Reads the events that are available now, at most one buffer of them.

@@ -7,6 +7,7 @@
 //!   not exist yet. Every directory on the way to the path is watched too (`resolution`), so a watch
 //!   survives that the path is replaced, removed and created again. The directories below it are in
 //!   its `tree`.
+//! - `permits`: shares what the kernel permits among watchers
 //! - `missing`: reports once that one of several missing paths may exist.
 //!
 //! **No lost changes.** A directory is watched before anything is looked up in it. What changes after
@@ -19,6 +20,7 @@ mod error;
 mod inotify;
 mod missing;
 mod path_watch;
+mod permits;
 mod resolution;
 mod set;
 mod tree;
@@ -27,4 +29,5 @@ mod watcher;
 pub use changes::Changes;
 pub use error::WatchError;
 pub use missing::MissingPathsRequest;
+pub use permits::{WatchPermit, WatchPermits};
 pub use watcher::{WatchKey, WatchLimits, WatchListener, WatchOptions, Watcher};

@@ -12,6 +12,7 @@ use super::changes::ChangeBudget;
 use super::inotify::Inotify;
 use super::missing::MissingWatch;
 use super::path_watch::PathWatch;
+use super::permits::PermitSource;
 use super::{MissingPathsRequest, WatchError, WatchKey, WatchLimits, WatchListener, WatchOptions};
 
 /// The watches of a watcher. The instance exists only while there is one, because the kernel limits
@@ -19,6 +20,7 @@ use super::{MissingPathsRequest, WatchError, WatchKey, WatchLimits, WatchListene
 pub(super) struct WatchSet {
     listener: Arc<dyn WatchListener>,
     limits: WatchLimits,
+    permits: PermitSource,
     budget: ChangeBudget,
     inotify: Option<Inotify>,
     missing: Option<MissingWatch>,
@@ -26,11 +28,16 @@ pub(super) struct WatchSet {
 }
 
 impl WatchSet {
-    pub(super) fn new(listener: Arc<dyn WatchListener>, limits: WatchLimits) -> Self {
+    pub(super) fn new(
+        listener: Arc<dyn WatchListener>,
+        limits: WatchLimits,
+        permits: PermitSource,
+    ) -> Self {
         WatchSet {
             listener,
             budget: ChangeBudget::new(limits.change_bytes),
             limits,
+            permits,
             inotify: None,
             missing: None,
             paths: HashMap::new(),
@@ -48,7 +55,7 @@ impl WatchSet {
     fn open(&mut self) -> Result<&mut Inotify, WatchError> {
         let inotify = match self.inotify.take() {
             Some(inotify) => inotify,
-            None => Inotify::new(self.limits.directories)?,
+            None => Inotify::new(self.limits.directories, self.permits.clone())?,
         };
         Ok(self.inotify.insert(inotify))
     }

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 
+use super::permits::PermitSource;
 use super::set::WatchSet;
-use super::{Changes, MissingPathsRequest, WatchError};
+use super::{Changes, MissingPathsRequest, WatchError, WatchPermits};
 
 /// Receives the events of a watcher, on its thread. Must not block.
 pub trait WatchListener: Send + Sync + 'static {
@@ -65,6 +66,7 @@ pub struct Watcher {
 struct Shared {
     listener: Arc<dyn WatchListener>,
     limits: WatchLimits,
+    permits: PermitSource,
     /// Wakes the thread for a command, or for the end.
     wake: OwnedFd,
     state: Mutex<State>,
@@ -98,11 +100,29 @@ enum Command {
 impl Watcher {
     /// Creates a watcher without watches.
     pub fn new(limits: WatchLimits, listener: Arc<dyn WatchListener>) -> Result<Self, WatchError> {
+        Self::create(limits, PermitSource(None), listener)
+    }
+
+    /// Creates a watcher that shares what the kernel permits with other watchers.
+    pub fn with_permits(
+        limits: WatchLimits,
+        permits: Arc<dyn WatchPermits>,
+        listener: Arc<dyn WatchListener>,
+    ) -> Result<Self, WatchError> {
+        Self::create(limits, PermitSource(Some(permits)), listener)
+    }
+
+    fn create(
+        limits: WatchLimits,
+        permits: PermitSource,
+        listener: Arc<dyn WatchListener>,
+    ) -> Result<Self, WatchError> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Watcher {
             shared: Arc::new(Shared {
                 listener,
                 limits,
+                permits,
                 wake,
                 state: Mutex::default(),
             }),
@@ -203,7 +223,11 @@ impl Shared {
 
     /// The thread: executes commands, reads events and reports changes until there is no watch.
     fn run(self: Arc<Self>) {
-        let mut set = WatchSet::new(Arc::clone(&self.listener), self.limits);
+        let mut set = WatchSet::new(
+            Arc::clone(&self.listener),
+            self.limits,
+            self.permits.clone(),
+        );
         loop {
             loop {
                 let mut state = self.state();

@@ -12,3 +12,4 @@ mod liveness;
 mod peer;
 mod push;
 mod stops;
+mod watches;

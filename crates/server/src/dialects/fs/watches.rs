@@ -64,7 +64,10 @@ impl Watches {
             return Ok(Arc::clone(watcher));
         }
         let feed = Arc::clone(&self.feed);
-        let new = Arc::new(Watcher::new(connection.server.settings.watch, feed)?);
+        let server = &connection.server;
+        let permits = server.watch_limiter.of_watcher(connection.peer);
+        let new = Watcher::with_permits(server.settings.watch, permits, feed)?;
+        let new = Arc::new(new);
         *watcher = Some(Arc::clone(&new));
         Ok(new)
     }
