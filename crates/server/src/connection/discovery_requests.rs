@@ -15,7 +15,7 @@ impl Dispatch {
         match request.method {
             Method::EnvironmentConfigRead => {
                 let (params, reply) = request.parse::<EnvironmentConfigParams>()?;
-                tasks.spawn(reply.send_outcome(discovery::read_config(files, params)));
+                tasks.spawn(discovery::read_config(files, params, reply));
             }
             Method::CapabilityRootsDiscover => {
                 let (params, reply) = request.parse::<DiscoverRootsParams>()?;

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use outpost_files::{FileExecutor, FilesError};
+use outpost_files::FilesError;
 use outpost_protocol::{
     ConfigLayers, EnvironmentConfigParams, EnvironmentConfigResult, ExecutorConfigLayer,
     FileErrorKind, PathUri, RpcError, Symlinks,
@@ -14,10 +14,15 @@ use toml::{Table, Value};
 
 use super::{
     codex_home,
-    search::{self, MAX_FILE_BYTES},
+    reader::Reader,
+    search::MAX_FILE_BYTES,
+    send,
     toml_selection::{parse, select},
 };
-use crate::dialects::fs::{FileAccess, FileService};
+use crate::{
+    connection::Reply,
+    dialects::fs::{FileAccess, FileService, ResultMemory},
+};
 
 const SYSTEM_DIRECTORY: &str = "/etc/codex";
 const CONFIG: &str = "config.toml";
@@ -26,7 +31,21 @@ const CONFIG: &str = "config.toml";
 pub(crate) async fn read_config(
     files: Arc<FileService>,
     params: EnvironmentConfigParams,
-) -> Result<EnvironmentConfigResult, RpcError> {
+    reply: Reply,
+) {
+    let read = try_read_config(&files, params).await;
+    if let Some(((result, memory), reply)) = reply.accept(read) {
+        let layers = result.config.layers.iter();
+        let layers = layers.chain(&result.requirements.layers);
+        let bytes = layers.map(|layer| layer.toml.len()).sum();
+        send(&files, reply, result, (bytes, memory)).await;
+    }
+}
+
+async fn try_read_config(
+    files: &FileService,
+    params: EnvironmentConfigParams,
+) -> Result<(EnvironmentConfigResult, ResultMemory), RpcError> {
     let (config_paths, requirements_paths) = (params.config_paths, params.requirements_paths);
     if config_paths.is_empty() && requirements_paths.is_empty() {
         let message = "at least one config or requirements path is required";
@@ -48,23 +67,30 @@ pub(crate) async fn read_config(
         codex_home: codex_home.clone(),
         cwd: params.cwd.into_path(),
     };
+    let share = files.connection().memory.clone();
     let read = files.execute(FileAccess::of_host(None), move |executor| {
-        let config = directories.config(&executor, &config_paths);
-        let requirements = directories.requirements(&executor, &requirements_paths);
-        Ok(config.and_then(|config| Ok((config, requirements?))))
+        let reader = Reader::new(&executor, share);
+        let config = directories.config(&reader, &config_paths);
+        let requirements = directories.requirements(&reader, &requirements_paths);
+        let memory = reader.finish()?;
+        Ok((
+            config.and_then(|config| Ok((config, requirements?))),
+            memory,
+        ))
     });
-    let (read, _) = read.await?;
+    let ((read, memory), _) = read.await?;
     let (config, requirements) = read.map_err(|invalid| {
         RpcError::internal(format!("failed to load executor-local config: {invalid}"))
     })?;
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    Ok(EnvironmentConfigResult {
+    let result = EnvironmentConfigResult {
         user_home_dir,
         codex_home_dir: PathUri::from_path(&codex_home),
         hostname: hostname.trim().to_owned(),
         config,
         requirements,
-    })
+    };
+    Ok((result, memory))
 }
 
 /// A file that can't be read or parsed: its path and the reason.
@@ -85,7 +111,7 @@ struct Directories {
 impl Directories {
     fn config(
         &self,
-        executor: &FileExecutor,
+        reader: &Reader<'_>,
         paths: &[Vec<String>],
     ) -> Result<ConfigLayers, InvalidConfig> {
         let mut result = ConfigLayers::default();
@@ -99,21 +125,21 @@ impl Directories {
             Some(())
         };
         let system = self.system.join(CONFIG);
-        let found = push("system", &system, read(executor, &system, follow)?.as_ref());
+        let found = push("system", &system, read(reader, &system, follow)?.as_ref());
         let insertion = usize::from(found.is_some());
         let user = self.codex_home.join(CONFIG);
-        let user_config = read(executor, &user, follow)?;
+        let user_config = read(reader, &user, follow)?;
         push("user", &user, user_config.as_ref());
-        for project in self.projects(executor, user_config.as_ref()) {
+        for project in self.projects(reader, user_config.as_ref()) {
             let path = project.join(".codex").join(CONFIG);
             if path != user {
                 // A project is not the user's own work, so its links are not followed.
-                let table = read(executor, &path, Symlinks::Reject)?;
+                let table = read(reader, &path, Symlinks::Reject)?;
                 push("project", &path, table.as_ref());
             }
         }
         let managed = self.system.join("managed_config.toml");
-        let table = read(executor, &managed, follow)?;
+        let table = read(reader, &managed, follow)?;
         push("legacy managed_config.toml", &managed, table.as_ref());
         result.cloud_insertion_index = insertion;
         Ok(result)
@@ -121,7 +147,7 @@ impl Directories {
 
     fn requirements(
         &self,
-        executor: &FileExecutor,
+        reader: &Reader<'_>,
         paths: &[Vec<String>],
     ) -> Result<ConfigLayers, InvalidConfig> {
         let mut result = ConfigLayers::default();
@@ -129,7 +155,7 @@ impl Directories {
             return Ok(result);
         }
         let path = self.system.join("requirements.toml");
-        let table = read(executor, &path, Symlinks::Follow)?;
+        let table = read(reader, &path, Symlinks::Follow)?;
         let source = path.display().to_string();
         let layer = table.and_then(|table| layer(source, &path, &table, paths));
         result.layers.extend(layer);
@@ -138,9 +164,9 @@ impl Directories {
     }
 
     /// The directories of the project from its root to the working directory, if the user trusts it.
-    fn projects(&self, executor: &FileExecutor, user: Option<&Table>) -> Vec<PathBuf> {
+    fn projects(&self, reader: &Reader<'_>, user: Option<&Table>) -> Vec<PathBuf> {
         let directories: Vec<&Path> = self.cwd.ancestors().take(64).collect();
-        let is_root = |directory: &&Path| search::exists(executor, &directory.join(".git"));
+        let is_root = |directory: &&Path| reader.exists(&directory.join(".git"));
         let root = directories.iter().position(is_root).unwrap_or(0);
         let trusts = |directory: &Path| {
             let projects = user.and_then(|user| user.get("projects")?.as_table());
@@ -171,7 +197,7 @@ fn layer(
 
 /// Reads a file; `None` if it doesn't exist.
 fn read(
-    executor: &FileExecutor,
+    reader: &Reader<'_>,
     path: &Path,
     symlinks: Symlinks,
 ) -> Result<Option<Table>, InvalidConfig> {
@@ -179,7 +205,7 @@ fn read(
         path: path.to_owned(),
         reason,
     };
-    let text = match search::read_text(executor, path, symlinks, MAX_FILE_BYTES) {
+    let text = match reader.read_text(path, symlinks, MAX_FILE_BYTES) {
         Ok(text) => text,
         Err(FilesError::SymbolicLink) => return Ok(None),
         Err(error) if error.kind() == FileErrorKind::NotFound => return Ok(None),
@@ -190,7 +216,10 @@ fn read(
 
 #[cfg(test)]
 mod tests {
-    use outpost_files::Files;
+    use std::time::Duration;
+
+    use outpost_files::{FileExecutor, Files};
+    use outpost_rpc::MemoryBudget;
 
     use super::*;
 
@@ -209,9 +238,11 @@ mod tests {
             cwd: base.join("project/inner"),
         };
         let executor = FileExecutor::in_process(Files::default());
+        let memory = MemoryBudget::new(64 << 20, Duration::ZERO).share();
+        let reader = Reader::new(&executor, memory);
         let paths = [vec!["m".to_owned()]];
         let sources = || {
-            let config = directories.config(&executor, &paths).unwrap();
+            let config = directories.config(&reader, &paths).unwrap();
             let shorter = |source: &str| source.replace(base.to_str().unwrap(), "");
             let sources = config.layers.iter().map(|layer| shorter(&layer.source));
             (sources.collect::<Vec<_>>(), config.cloud_insertion_index)
@@ -238,10 +269,10 @@ mod tests {
             "legacy managed_config.toml (/etc/managed_config.toml)",
         ];
         assert_eq!(sources(), (all.map(str::to_owned).to_vec(), 1));
-        let requirements = directories.requirements(&executor, &paths).unwrap();
+        let requirements = directories.requirements(&reader, &paths).unwrap();
         assert_eq!(requirements.layers[0].toml, "m = 6\n");
         assert_eq!(requirements.cloud_insertion_index, 1);
-        let none = directories.requirements(&executor, &[]).unwrap();
+        let none = directories.requirements(&reader, &[]).unwrap();
         assert_eq!(none, ConfigLayers::default());
         // A link of a project is not followed.
         let inner = base.join("project/inner/.codex/config.toml");

@@ -5,10 +5,11 @@
 //! - `config`: `environmentConfig/read`; `toml_selection`: the selected keys of a file
 //! - `roots`: `capabilityRoots/discoverV1`
 //! - `user_plugins`: `capabilities/discoverV2`; `front_matter`: the head of a `SKILL.md`
-//! - `search`: finds and reads the files of a directory
+//! - `search`: finds the files of a directory; `reader`: reads files, within the memory of the connection
 
 mod config;
 mod front_matter;
+mod reader;
 mod roots;
 mod search;
 mod toml_selection;
@@ -35,12 +36,18 @@ fn codex_home(host: &Host) -> PathBuf {
         .unwrap_or_else(|| PathBuf::from("/etc/codex"))
 }
 
-/// Sends a result that may have megabytes.
-async fn send<T: Serialize>(files: &FileService, reply: Reply, result: T, contents: usize) {
+/// Sends a result that may have megabytes, and that `memory` is held for.
+async fn send<T: Serialize, M>(
+    files: &FileService,
+    reply: Reply,
+    result: T,
+    (contents, memory): (usize, M),
+) {
     // JSON may escape each byte of a file as two.
     let bytes = contents * 2 + 64 * 1024;
     let reserved = files.connection().reserve(bytes).await;
     if let Some((reservation, reply)) = reply.accept(reserved) {
         reply.send_large(result, bytes, reservation);
     }
+    drop(memory);
 }

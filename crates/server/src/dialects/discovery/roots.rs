@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use outpost_protocol::{
-    DiscoverRootsParams, DiscoverRootsResult, DiscoveredRoot, RootParams, RpcError,
+    DiscoverRootsParams, DiscoverRootsResult, DiscoveredRoot, RootParams, RpcError, code,
 };
 
 use super::{
+    reader::Reader,
     search::{FoundFiles, Search},
     send,
 };
 use crate::{
     connection::Reply,
-    dialects::fs::{FileAccess, FileService, FileUse},
+    dialects::fs::{FileAccess, FileService, FileUse, ResultMemory},
 };
 
 const MAX_ROOTS: usize = 128;
@@ -32,38 +33,58 @@ pub(crate) async fn discover_roots(
     let Some(((), reply)) = reply.accept(allowed) else {
         return;
     };
-    let mut roots = Vec::new();
-    let mut bytes = 0;
-    for root in params.roots {
-        let (discovered, total) = discover_root(&files, root, bytes).await;
-        roots.push(discovered);
-        bytes = total;
+    let read = read_roots(&files, params.roots).await;
+    if let Some(((roots, memory), reply)) = reply.accept(read) {
+        send(&files, reply, DiscoverRootsResult { roots }, memory).await;
     }
-    send(&files, reply, DiscoverRootsResult { roots }, bytes).await;
 }
 
-/// Reads the files of a root. Returns the bytes of all files, with those of earlier roots.
+/// The bytes of files that were read, and their memory.
+type ReadFiles = (usize, Vec<ResultMemory>);
+
+async fn read_roots(
+    files: &FileService,
+    roots: Vec<RootParams>,
+) -> Result<(Vec<DiscoveredRoot>, ReadFiles), RpcError> {
+    let mut discovered = Vec::new();
+    let mut read = (0, Vec::new());
+    for root in roots {
+        discovered.push(discover_root(files, root, &mut read).await?);
+    }
+    Ok((discovered, read))
+}
+
+/// Reads the files of a root. Fails if there is no memory for them.
 async fn discover_root(
     files: &FileService,
     root: RootParams,
-    bytes: usize,
-) -> (DiscoveredRoot, usize) {
+    (bytes, memory): &mut ReadFiles,
+) -> Result<DiscoveredRoot, RpcError> {
     let path = root.path.clone();
     let access = FileAccess::to(&path, root.sandbox, FileUse::Read);
+    let share = files.connection().memory.clone();
+    let earlier = *bytes;
     let read = files.execute(access, move |executor| {
-        let mut search = Search::new(&executor, bytes);
+        let reader = Reader::new(&executor, share);
+        let mut search = Search::new(&reader, earlier);
         let found = search.read_root(path.as_path());
-        Ok((found, search.warnings, search.bytes))
+        let (warnings, bytes) = (search.warnings, search.bytes);
+        Ok((found, warnings, bytes, reader.finish()?))
     });
-    let (found, warnings, bytes) = match read.await {
-        Ok((read, _)) => read,
-        Err(error) => (Err(error.message), Vec::new(), bytes),
+    let (found, warnings) = match read.await {
+        Ok(((found, warnings, all, kept), _)) => {
+            *bytes = all;
+            memory.push(kept);
+            (found, warnings)
+        }
+        Err(error) if error.code == code::OVERLOADED => return Err(error),
+        Err(error) => (Err(error.message), Vec::new()),
     };
     let (found, error) = match found {
         Ok(found) => (found, None),
         Err(error) => (FoundFiles::default(), Some(error)),
     };
-    let discovered = DiscoveredRoot {
+    Ok(DiscoveredRoot {
         id: root.id,
         path: root.path,
         plugin: found.plugin,
@@ -71,6 +92,5 @@ async fn discover_root(
         namespace_manifests: found.manifests,
         warnings,
         error,
-    };
-    (discovered, bytes)
+    })
 }

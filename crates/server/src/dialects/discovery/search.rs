@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use outpost_files::{FileExecutor, FilesError};
+use outpost_files::FilesError;
 use outpost_protocol::{
-    EntryKind, FileMetadata, FileOp, FsCanonicalizeParams, FsGetMetadataParams, FsWalkParams,
-    PathUri, PluginFiles, SkillFiles, Symlinks, TextFile, WalkOptions, WalkResult,
+    EntryKind, FileOp, FsCanonicalizeParams, FsWalkParams, PathUri, PluginFiles, SkillFiles,
+    Symlinks, TextFile, WalkOptions, WalkResult,
 };
+
+use super::reader::Reader;
+use crate::dialects::fs::ResultMemory;
 
 /// The largest file that is read, in bytes.
 pub(super) const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -20,40 +23,6 @@ const MAX_ENTRIES: u64 = 20_000;
 /// The directories of a plugin's manifest.
 const MANIFESTS: [&str; 2] = [".codex-plugin/plugin.json", ".claude-plugin/plugin.json"];
 
-/// Reads a file as text.
-pub(super) fn read_text(
-    executor: &FileExecutor,
-    path: &Path,
-    symlinks: Symlinks,
-    limit: u64,
-) -> Result<String, FilesError> {
-    let file = executor.open(&PathUri::from_path(path), symlinks)?;
-    if file.size()? > limit {
-        return Err(FilesError::FileTooLarge { limit });
-    }
-    let mut bytes = vec![0; limit as usize];
-    let read = file.fill(0, &mut bytes)?;
-    bytes.truncate(read);
-    String::from_utf8(bytes).map_err(|_| {
-        let error = std::io::Error::from(std::io::ErrorKind::InvalidData);
-        FilesError::Os(error)
-    })
-}
-
-/// Whether a path exists.
-pub(super) fn exists(executor: &FileExecutor, path: &Path) -> bool {
-    metadata(executor, path).is_ok()
-}
-
-fn metadata(executor: &FileExecutor, path: &Path) -> Result<FileMetadata, FilesError> {
-    let op = FileOp::GetMetadata(FsGetMetadataParams {
-        path: PathUri::from_path(path),
-        symlinks: Symlinks::Follow,
-    });
-    let reply = executor.perform(op)?;
-    FileMetadata::try_from(reply).map_err(|_| FilesError::NoReply)
-}
-
 /// The plugins and skills of a directory, as files.
 #[derive(Default)]
 pub(super) struct FoundFiles {
@@ -64,7 +33,7 @@ pub(super) struct FoundFiles {
 
 /// Reads files of directories and counts their bytes.
 pub(super) struct Search<'a> {
-    pub(super) executor: &'a FileExecutor,
+    pub(super) reader: &'a Reader<'a>,
     pub(super) warnings: Vec<String>,
     /// The bytes that were read.
     pub(super) bytes: usize,
@@ -72,9 +41,9 @@ pub(super) struct Search<'a> {
 
 impl<'a> Search<'a> {
     /// A search that has read `bytes` before.
-    pub(super) fn new(executor: &'a FileExecutor, bytes: usize) -> Self {
+    pub(super) fn new(reader: &'a Reader<'a>, bytes: usize) -> Self {
         Search {
-            executor,
+            reader,
             warnings: Vec::new(),
             bytes,
         }
@@ -85,16 +54,14 @@ impl<'a> Search<'a> {
         let uri = PathUri::from_path(root);
         let inspected =
             |error: FilesError| format!("failed to inspect capability root {uri}: {error}");
-        if !metadata(self.executor, root)
-            .map_err(inspected)?
-            .is_directory
-        {
+        let metadata = self.reader.metadata(root).map_err(inspected)?;
+        if !metadata.is_directory {
             return Err(format!("capability root {uri} is not a directory"));
         }
         let op = FileOp::Canonicalize(FsCanonicalizeParams { path: uri.clone() });
-        let real = self.executor.perform(op).map_err(inspected)?;
+        let (real, _) = self.reader.perform(op).map_err(inspected)?;
         let real = PathBuf::try_from(real).map_err(|_| inspected(FilesError::NoReply))?;
-        let walk = self.walk(&real).map_err(inspected)?;
+        let (walk, _memory) = self.walk(&real).map_err(inspected)?;
         if walk.truncated {
             self.warnings.push(format!(
                 "capability root {uri} is too large; the rest is left out"
@@ -137,7 +104,7 @@ impl<'a> Search<'a> {
         Ok(found)
     }
 
-    fn walk(&self, real: &Path) -> Result<WalkResult, FilesError> {
+    fn walk(&self, real: &Path) -> Result<(WalkResult, ResultMemory), FilesError> {
         let op = FileOp::Walk(FsWalkParams {
             path: PathUri::from_path(real),
             options: WalkOptions {
@@ -148,8 +115,9 @@ impl<'a> Search<'a> {
                 prune_hidden_directories: false,
             },
         });
-        let reply = self.executor.perform(op)?;
-        WalkResult::try_from(reply).map_err(|_| FilesError::NoReply)
+        let (reply, memory) = self.reader.perform(op)?;
+        let walk = WalkResult::try_from(reply).map_err(|_| FilesError::NoReply)?;
+        Ok((walk, memory))
     }
 
     /// Reads a file that the walk has found.
@@ -161,7 +129,7 @@ impl<'a> Search<'a> {
         let left = MAX_TOTAL_BYTES.saturating_sub(self.bytes) as u64;
         let real = root.real.join(relative);
         let limit = MAX_FILE_BYTES.min(left);
-        match read_text(self.executor, &real, Symlinks::Reject, limit) {
+        match self.reader.read_text(&real, Symlinks::Reject, limit) {
             Ok(contents) => {
                 self.bytes += contents.len();
                 Some(TextFile { path, contents })

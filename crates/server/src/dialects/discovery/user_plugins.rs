@@ -5,7 +5,6 @@ use std::{
     sync::Arc,
 };
 
-use outpost_files::FileExecutor;
 use outpost_protocol::{
     DirectoryEntry, DiscoverParams, DiscoverResult, DiscoveryRoot, FileOp, FsReadDirectoryParams,
     PathUri, Plugin, Skill, SkillFiles, Symlinks,
@@ -14,7 +13,8 @@ use serde_json::Value;
 
 use super::{
     codex_home, front_matter,
-    search::{MAX_FILE_BYTES, Search, exists, read_text},
+    reader::Reader,
+    search::{MAX_FILE_BYTES, Search},
     send,
     toml_selection::parse,
 };
@@ -32,8 +32,10 @@ pub(crate) async fn discover_host(files: Arc<FileService>, params: DiscoverParam
     let codex_home = codex_home(host);
     let home = host.info.user_home_dir.as_ref();
     let home = home.map(|home| home.as_path().to_owned());
+    let share = files.connection().memory.clone();
     let read = files.execute(FileAccess::of_host(params.sandbox), move |executor| {
-        let mut search = Search::new(&executor, 0);
+        let reader = Reader::new(&executor, share);
+        let mut search = Search::new(&reader, 0);
         let plugins = plugins(&mut search, &codex_home);
         let mut skills = user_skills(&mut search, "codex-home-skills", codex_home.join("skills"));
         if let Some(home) = home {
@@ -46,17 +48,18 @@ pub(crate) async fn discover_host(files: Arc<FileService>, params: DiscoverParam
             skills,
             warnings: search.warnings,
         };
-        Ok((result, bytes))
+        Ok((result, (bytes, reader.finish()?)))
     });
-    if let Some((((result, bytes), _), reply)) = reply.accept(read.await) {
-        send(&files, reply, result, bytes).await;
+    if let Some((((result, memory), _), reply)) = reply.accept(read.await) {
+        send(&files, reply, result, memory).await;
     }
 }
 
 /// The plugins that are enabled in the user's configuration and installed in the cache.
 fn plugins(search: &mut Search<'_>, codex_home: &Path) -> Vec<Plugin> {
     let config = codex_home.join("config.toml");
-    let text = read_text(search.executor, &config, Symlinks::Follow, MAX_FILE_BYTES);
+    let reader = search.reader;
+    let text = reader.read_text(&config, Symlinks::Follow, MAX_FILE_BYTES);
     let config = text
         .ok()
         .and_then(|text| parse(&text).ok())
@@ -82,7 +85,7 @@ fn plugin(search: &mut Search<'_>, cache: &Path, id: &str) -> Option<Plugin> {
         return None;
     }
     let versions = cache.join(marketplace).join(name);
-    let version = newest_version(search.executor, &versions)?;
+    let version = newest_version(search.reader, &versions)?;
     let root = versions.join(&version);
     let found = match search.read_root(&root) {
         Ok(found) => found,
@@ -115,18 +118,19 @@ fn plugin(search: &mut Search<'_>, cache: &Path, id: &str) -> Option<Plugin> {
 }
 
 /// The directory with the greatest name.
-fn newest_version(executor: &FileExecutor, versions: &Path) -> Option<String> {
+fn newest_version(reader: &Reader<'_>, versions: &Path) -> Option<String> {
     let op = FileOp::ReadDirectory(FsReadDirectoryParams {
         path: PathUri::from_path(versions),
         broken_links: false,
     });
-    let entries = Vec::<DirectoryEntry>::try_from(executor.perform(op).ok()?).ok()?;
+    let (entries, _memory) = reader.perform(op).ok()?;
+    let entries = Vec::<DirectoryEntry>::try_from(entries).ok()?;
     let versions = entries.into_iter().filter(|entry| entry.is_directory);
     versions.map(|entry| entry.file_name).next_back()
 }
 
 fn user_skills(search: &mut Search<'_>, id: &str, path: PathBuf) -> Vec<Skill> {
-    if !exists(search.executor, &path) {
+    if !search.reader.exists(&path) {
         return Vec::new();
     }
     let found = match search.read_root(&path) {

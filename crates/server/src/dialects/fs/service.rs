@@ -8,10 +8,13 @@ use outpost_protocol::{
     AppMetadata, ErrorKind, FileOp, FileReply, FileRequest, PathUri, PathUse, RpcError,
     SandboxParams,
 };
-use outpost_rpc::{Lanes, MemoryCharge, MemoryShare};
+use outpost_rpc::Lanes;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::handles::{Handle, ReservationId};
+use super::{
+    ResultMemory,
+    handles::{Handle, ReservationId},
+};
 use crate::{
     audit::Event,
     auth::RequestPath,
@@ -275,31 +278,6 @@ fn drop_in_background(files: impl IntoIterator<Item = Handle>) {
     }
 }
 
-/// The memory of a listing while it is built.
-struct ListingMemory {
-    charge: MemoryCharge,
-    used: usize,
-}
-
-impl ListingMemory {
-    /// Bytes that are charged at a time.
-    const STEP_BYTES: usize = 16 * 1024;
-
-    fn new(share: &MemoryShare) -> Self {
-        ListingMemory {
-            charge: share.empty_charge(),
-            used: 0,
-        }
-    }
-
-    /// Takes memory for further entries if it is free.
-    fn take(&mut self, bytes: usize) -> bool {
-        self.used += bytes;
-        let missing = self.used.saturating_sub(self.charge.bytes());
-        missing == 0 || self.charge.try_grow(missing.max(Self::STEP_BYTES))
-    }
-}
-
 /// Performs a file operation and sends its reply.
 pub(crate) async fn perform(service: Arc<FileService>, request: FileRequest, reply: Reply) {
     let FileRequest { op, sandbox } = request;
@@ -308,7 +286,7 @@ pub(crate) async fn perform(service: Arc<FileService>, request: FileRequest, rep
     } else {
         None
     };
-    let mut memory = ListingMemory::new(&service.connection.memory);
+    let mut memory = ResultMemory::new(&service.connection.memory);
     let paths = op.used_paths().into_iter().map(|used| RequestPath {
         path: used.path.to_owned(),
         is_entry: used.path_use == PathUse::Entry,
@@ -334,7 +312,7 @@ pub(crate) async fn perform(service: Arc<FileService>, request: FileRequest, rep
         };
     };
     // The entries, until they are encoded.
-    memory.charge.shrink_to(bytes);
+    memory.shrink_to(bytes);
     let reserved = service.connection.reserve(bytes).await;
     if let Some((reservation, reply)) = reply.accept(reserved) {
         reply.send_large(result, bytes, reservation);
