@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use outpost_client::{
     ConnectionState, DeliveryMode, Event, Executor as _, Lease, ReconnectFailure, RemoteExecutor,
-    RemoteOptions,
+    RemoteOptions, TlsConfig, TlsOptions,
 };
-use outpost_testkit::{Direction, FaultyLink, SequenceCheck, deadline};
+use outpost_testkit::{Direction, FaultyLink, SequenceCheck, Server, deadline};
 
 use super::{connect, run, script};
+use crate::auth::certificates::{Authority, secure_port, tls_arguments};
 use crate::outpost;
 
 /// Waits until the client has lost its connection and is connected again.
@@ -32,9 +33,48 @@ async fn output_is_complete_over_twenty_cuts() {
     let server = outpost().start().await;
     let link = FaultyLink::to(server.address()).await;
     let remote = connect(link.url()).await.unwrap();
+    check_output_over_twenty_cuts(&server, &link, &remote).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_is_complete_over_twenty_cuts_of_a_tls_link() {
+    let (server, link, remote) = with_tls().await;
+    check_output_over_twenty_cuts(&server, &link, &remote).await;
+}
+
+/// A server, a client that uses TLS, and the link between them, on which records are cut anywhere.
+async fn with_tls() -> (Server, FaultyLink, RemoteExecutor) {
+    let files = tempfile::tempdir().expect("a directory");
+    let certificate = Authority::new().for_localhost();
+    certificate.write(files.path());
+    let arguments = tls_arguments(files.path());
+    let server = outpost()
+        .args(&arguments.each_ref().map(String::as_str))
+        .listen("wss://127.0.0.1:0")
+        .start()
+        .await;
+    let address = format!("127.0.0.1:{}", secure_port(&server));
+    let link = FaultyLink::to(&address).await;
+    let fingerprint = certificate.fingerprint().parse();
+    let options = TlsOptions {
+        fingerprint: Some(fingerprint.expect("a fingerprint")),
+        ..TlsOptions::default()
+    };
+    let tls = TlsConfig::new(&options).expect("options");
+    let url = link.url().replace("ws://", "wss://");
+    let remote = RemoteExecutor::connect(&url, RemoteOptions::default().tls(tls)).await;
+    (server, link, remote.expect("a connection"))
+}
+
+/// Checks that no event is lost or comes twice while the link is cut in three ways.
+async fn check_output_over_twenty_cuts(
+    server: &Server,
+    link: &FaultyLink,
+    remote: &RemoteExecutor,
+) {
     let total = 3_000_000;
     let process = remote
-        .start(script(&server, &format!("seq 1 {total}; exit 9")))
+        .start(script(server, &format!("seq 1 {total}; exit 9")))
         .await
         .unwrap();
     let lines = Arc::new(Mutex::new(SequenceCheck::default()));
@@ -69,7 +109,7 @@ async fn output_is_complete_over_twenty_cuts() {
             link.cut().await;
             link.open();
         };
-        wait_reconnected(&remote, cut).await;
+        wait_reconnected(remote, cut).await;
     }
     assert_eq!(reading.await.unwrap(), Some(9));
     assert_eq!(lines.lock().unwrap().count(), total);
@@ -80,8 +120,18 @@ async fn input_arrives_once_over_cuts() {
     let server = outpost().start().await;
     let link = FaultyLink::to(server.address()).await;
     let remote = connect(link.url()).await.unwrap();
+    check_input_over_cuts(&server, &link, &remote).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn input_arrives_once_over_cuts_of_a_tls_link() {
+    let (server, link, remote) = with_tls().await;
+    check_input_over_cuts(&server, &link, &remote).await;
+}
+
+async fn check_input_over_cuts(server: &Server, link: &FaultyLink, remote: &RemoteExecutor) {
     let process = remote
-        .start(script(&server, "exec cat").stdin())
+        .start(script(server, "exec cat").stdin())
         .await
         .unwrap();
     let mut expected = String::new();
@@ -90,7 +140,7 @@ async fn input_arrives_once_over_cuts() {
         expected.push_str(&line);
         if number % 20 == 19 {
             let (written, ()) =
-                tokio::join!(process.write(line), wait_reconnected(&remote, link.cut()));
+                tokio::join!(process.write(line), wait_reconnected(remote, link.cut()));
             written.unwrap();
         } else {
             process.write(line).await.unwrap();
