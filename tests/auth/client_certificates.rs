@@ -6,8 +6,9 @@ use rcgen::{CertificateParams, DnType};
 use serde_json::json;
 
 use super::certificates::{Authority, Certificate, TlsClient, TlsTunnel, secure_port};
+use super::secret_file;
 use super::tls_server::TlsServer;
-use super::{new_token, secret_file};
+use super::tokens_file::TokensFile;
 use crate::outpost;
 
 /// A server that asks for certificates of another authority than its own.
@@ -105,10 +106,9 @@ async fn client_without_a_certificate_of_the_authority_is_refused() {
 
 #[tokio::test]
 async fn token_replaces_the_certificate_if_both_are_configured() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = dir.path().join("tokens.toml");
-    let file = file.to_str().expect("a path");
-    let token = new_token(file, "ci", &[]).await;
+    let tokens = TokensFile::new();
+    let file = tokens.path();
+    let token = tokens.create("ci", &[]).await;
     let host = Host::start(&["--tokens-file", file]).await;
     host.tls.client(&token).await.check_alive().await;
     let missing = host.tls.upgrade(&[]).await;

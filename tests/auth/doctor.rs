@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::certificates::{secure_port, tls_arguments};
 use super::tls_server::TlsServer;
+use super::tokens_file::TokensFile;
 use super::{new_token, secret_file};
 use crate::outpost;
 
@@ -86,13 +87,15 @@ async fn certificate_and_secret_files_are_checked() {
 
 #[tokio::test]
 async fn configured_hosts_are_reached_at_once() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let tokens = dir.path().join("tokens.toml");
-    let tokens = tokens.to_str().expect("a path");
-    let token = new_token(tokens, "ci", &[]).await;
-    let host = TlsServer::start(&["--tokens-file", tokens]).await;
+    let tokens = TokensFile::new();
+    let token = tokens.create("ci", &[]).await;
+    let host = TlsServer::start(&["--tokens-file", tokens.path()]).await;
     let url = format!("wss://localhost:{}", secure_port(&host.server));
-    let file = |name: &str, text: &str| secret_file(dir.path(), name, text).display().to_string();
+    let file = |name: &str, text: &str| {
+        secret_file(tokens.directory(), name, text)
+            .display()
+            .to_string()
+    };
     let (ca, token) = (file("ca.pem", &host.authority.pem()), file("token", &token));
     let config = format!(
         "[hosts.build]\nurl = {url:?}\nca = {ca:?}\ntoken_file = {token:?}\n\

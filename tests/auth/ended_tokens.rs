@@ -8,9 +8,10 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::Command;
 
 use super::certificates::secure_port;
+use super::secret_file;
 use super::signed_tokens::{SECRET, jwt, now};
 use super::tls_server::{TlsServer, rejected};
-use super::{new_token, secret_file};
+use super::tokens_file::TokensFile;
 use crate::outpost;
 
 /// The promised time until a revoked token's connections are closed.
@@ -67,11 +68,10 @@ async fn expired_token_ends_its_connection_at_that_moment() {
 
 #[tokio::test]
 async fn revoked_token_ends_its_connection_and_not_its_process() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = dir.path().join("tokens.toml");
-    let file = file.to_str().expect("a path");
-    let first = new_token(file, "first", &[]).await;
-    let second = new_token(file, "second", &["--expires", "1h"]).await;
+    let tokens = TokensFile::new();
+    let file = tokens.path();
+    let first = tokens.create("first", &[]).await;
+    let second = tokens.create("second", &["--expires", "1h"]).await;
     let host = TlsServer::start(&["--tokens-file", file]).await;
     let other = host.client(&second).await;
     let client = host.connect(&first).await;
@@ -85,7 +85,7 @@ async fn revoked_token_ends_its_connection_and_not_its_process() {
     other.check_alive().await;
     let again = host.upgrade_with(&first).await;
     assert_eq!(again, rejected("invalid websocket bearer token"));
-    let third = new_token(file, "first", &[]).await;
+    let third = tokens.create("first", &[]).await;
     let accepted = async {
         while host.upgrade_with(&third).await.0 != 101 {
             tokio::task::yield_now().await;
@@ -97,14 +97,13 @@ async fn revoked_token_ends_its_connection_and_not_its_process() {
 
 #[tokio::test]
 async fn command_continues_with_the_new_token_of_its_file() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = dir.path().join("tokens.toml");
-    let file = file.to_str().expect("a path");
-    let first = new_token(file, "ci", &[]).await;
-    let client_file = secret_file(dir.path(), "token", &first);
+    let tokens = TokensFile::new();
+    let file = tokens.path();
+    let first = tokens.create("ci", &[]).await;
+    let client_file = secret_file(tokens.directory(), "token", &first);
     let host = TlsServer::start(&["--tokens-file", file]).await;
-    let ca = secret_file(dir.path(), "ca.pem", &host.authority.pem());
-    let go = dir.path().join("go");
+    let ca = secret_file(tokens.directory(), "ca.pem", &host.authority.pem());
+    let go = tokens.directory().join("go");
     let script = format!(
         "echo one; while ! test -e {}; do sleep 0.05; done; echo two; exit 7",
         go.display()
@@ -139,8 +138,8 @@ async fn command_continues_with_the_new_token_of_its_file() {
         "{notices}"
     );
     // The new one comes after the old one was refused.
-    let second = new_token(file, "ci", &[]).await;
-    secret_file(dir.path(), "token", &second);
+    let second = tokens.create("ci", &[]).await;
+    secret_file(tokens.directory(), "token", &second);
     stderr.read_line(&mut notices).await.expect("a notice");
     assert!(notices.contains("connected again"), "{notices}");
     std::fs::write(&go, "").expect("a file");

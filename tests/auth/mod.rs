@@ -21,6 +21,7 @@ mod support;
 mod tls;
 mod tls_server;
 mod tokens;
+mod tokens_file;
 
 use std::{
     fs::OpenOptions,

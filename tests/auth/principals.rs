@@ -1,19 +1,16 @@
 //! Tests that principals are kept apart, and that scopes hold.
 
-use outpost_testkit::sh;
+use outpost_testkit::{file_uri, sh};
 use serde_json::json;
 
-use super::new_token;
-use crate::outpost;
+use super::support::Directories;
 
 #[tokio::test]
 async fn principals_cannot_reach_each_other() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = dir.path().join("tokens.toml");
-    let file = file.to_str().expect("a path");
-    let first = new_token(file, "first", &[]).await;
-    let second = new_token(file, "second", &[]).await;
-    let server = outpost().args(&["--tokens-file", file]).start().await;
+    let directories = Directories::new();
+    let first = directories.token("first").await;
+    let second = directories.token("second").await;
+    let server = directories.server("").start().await;
     let owner = server.connect_with_token(&first).await;
     let session = owner.handshake().await["sessionId"].clone();
     owner.start(sh("p", "echo secret; cat").stdin()).await;
@@ -71,25 +68,17 @@ async fn principals_cannot_reach_each_other() {
 
 #[tokio::test]
 async fn request_outside_the_scope_is_refused() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = dir.path().join("tokens.toml");
-    let file = file.to_str().expect("a path");
-    let config = dir.path().join("outpost.toml");
-    std::fs::write(&config, "[principals.reader]\nscopes = [\"files:read\"]\n").expect("a file");
-    let reader = new_token(file, "reader", &["--scopes", "files:read,exec"]).await;
-    let server = outpost()
-        .args(&[
-            "--tokens-file",
-            file,
-            "--config",
-            config.to_str().expect("a path"),
-        ])
+    let directories = Directories::new();
+    let narrowed = ["--scopes", "files:read,exec"];
+    let reader = directories.token_with("reader", &narrowed).await;
+    let server = directories
+        .server("[principals.reader]\nscopes = [\"files:read\"]\n")
         .start()
         .await;
     let client = server.client_with_token(&reader).await;
     let error = client.start_fails(sh("p", "true")).await;
     assert_eq!(error.parts(), (-32011, "not permitted: exec is required"));
-    let uri = format!("file://{}", dir.path().join("x").display());
+    let uri = file_uri(&directories.path("x"));
     for (method, scope, params) in [
         (
             "fs/writeFile",
@@ -120,35 +109,24 @@ async fn request_outside_the_scope_is_refused() {
     }
     let listed = client.call(
         "fs/readDirectory",
-        json!({"path": format!("file://{}", dir.path().display())}),
+        json!({"path": file_uri(&directories.path("outside"))}),
     );
     assert!(
         listed.await["entries"]
             .as_array()
-            .is_some_and(|all| all.len() == 2)
+            .is_some_and(|all| all.len() == 1)
     );
 }
 
 #[tokio::test]
 async fn admin_sees_and_ends_the_work_of_others() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = dir.path().join("tokens.toml");
-    let file = file.to_str().expect("a path");
-    let config = dir.path().join("outpost.toml");
-    std::fs::write(
-        &config,
-        "[principals.root]\nscopes = [\"admin\", \"exec\"]\n",
-    )
-    .expect("a file");
-    let ci = new_token(file, "ci", &[]).await;
-    let root = new_token(file, "root", &[]).await;
-    let server = outpost()
-        .args(&[
-            "--tokens-file",
-            file,
-            "--config",
-            config.to_str().expect("a path"),
-        ])
+    let directories = Directories::new();
+    let (ci, root) = (
+        directories.token("ci").await,
+        directories.token("root").await,
+    );
+    let server = directories
+        .server("[principals.root]\nscopes = [\"admin\", \"exec\"]\n")
         .start()
         .await;
     let worker = server.connect_with_token(&ci).await;

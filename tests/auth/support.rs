@@ -59,7 +59,12 @@ impl Directories {
 
     /// Creates a token of a principal.
     pub(super) async fn token(&self, name: &str) -> String {
-        new_token(&self.tokens(), name, &[]).await
+        self.token_with(name, &[]).await
+    }
+
+    /// Creates a token of a principal, with more arguments.
+    pub(super) async fn token_with(&self, name: &str, more: &[&str]) -> String {
+        new_token(&self.tokens(), name, more).await
     }
 }
 

@@ -5,6 +5,7 @@ use outpost_testkit::sh;
 use serde_json::{Value, json};
 
 use super::tls_server::{TlsServer, rejected};
+use super::tokens_file::TokensFile;
 use super::{new_token, secret_file};
 use crate::outpost;
 
@@ -111,10 +112,9 @@ async fn repeated_failures_are_answered_slowly() {
 
 #[tokio::test]
 async fn tokens_are_listed_without_the_tokens() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = dir.path().join("tokens.toml");
-    let file = file.to_str().expect("a path");
-    let token = new_token(file, "ci", &["--scopes", "exec,files:read"]).await;
+    let tokens = TokensFile::new();
+    let file = tokens.path();
+    let token = tokens.create("ci", &["--scopes", "exec,files:read"]).await;
     let list = outpost()
         .run(&["token", "list", "--tokens-file", file])
         .await;
@@ -216,29 +216,26 @@ async fn unusable_flags_are_errors() {
 
 #[tokio::test]
 async fn concurrent_commands_lose_no_token_and_no_revocation() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = dir.path().join("tokens.toml");
-    let file = file.to_str().expect("a path");
+    let tokens = TokensFile::new();
+    let file = tokens.path();
     let old = ["a", "b", "c", "d"];
     for name in old {
-        new_token(file, name, &[]).await;
+        tokens.create(name, &[]).await;
     }
     let revoke = old.map(|name| async move {
         let revoke = ["token", "revoke", name, "--tokens-file", file];
         let output = outpost().run(&revoke).await;
         assert_eq!(output.code, Some(0), "{output:?}");
     });
-    let create = ["e", "f", "g", "h"].map(|name| async move {
-        new_token(file, name, &[]).await;
-    });
+    let create = ["e", "f", "g", "h"].map(|name| tokens.create(name, &[]));
     let [a, b, c, d] = revoke;
     let [e, f, g, h] = create;
     tokio::join!(a, e, b, f, c, g, d, h);
     let list = ["token", "list", "--json", "--tokens-file", file];
     let list = outpost().run(&list).await;
     let list: Value = serde_json::from_str(&list.stdout).expect("JSON");
-    let tokens = list["tokens"].as_array().expect("tokens");
-    let mut names: Vec<_> = tokens.iter().map(|token| &token["name"]).collect();
+    let listed = list["tokens"].as_array().expect("tokens");
+    let mut names: Vec<_> = listed.iter().map(|token| &token["name"]).collect();
     names.sort_by_key(|name| name.to_string());
     assert_eq!(names, ["e", "f", "g", "h"]);
 }
@@ -260,9 +257,8 @@ async fn token_is_revoked_through_a_symbolic_link() {
 
 #[tokio::test]
 async fn expiry_beyond_the_calendar_is_an_error() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let file = dir.path().join("tokens.toml");
-    let file = file.to_str().expect("a path");
+    let tokens = TokensFile::new();
+    let file = tokens.path();
     let new = ["token", "new", "--name", "ci", "--tokens-file", file];
     let far = outpost()
         .run(&[&new[..], &["--expires", "3000000d"]].concat())
@@ -270,10 +266,10 @@ async fn expiry_beyond_the_calendar_is_an_error() {
     assert_eq!(far.code, Some(1), "{far:?}");
     assert!(far.stderr.contains("--expires is too long"), "{far:?}");
     // As an older version would have written it.
-    new_token(file, "ci", &[]).await;
+    tokens.create("ci", &[]).await;
     let text = std::fs::read_to_string(file).expect("the tokens");
     super::secret_file(
-        dir.path(),
+        tokens.directory(),
         "tokens.toml",
         &(text + "expires = 300000000000\n"),
     );
