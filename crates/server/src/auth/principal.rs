@@ -41,9 +41,9 @@ pub struct PrincipalLimits {
     pub sessions: Option<usize>,
     /// Connections.
     pub connections: Option<usize>,
-    /// Memory of all its processes together, and the default of each.
+    /// The most memory of each of its processes, and the default.
     pub memory_bytes: Option<u64>,
-    /// CPUs of all its processes together, and the default of each.
+    /// The most CPUs of each of its processes, and the default.
     pub cpus: Option<f64>,
 }
 
