@@ -28,6 +28,9 @@ const NAMESPACES: [&str; 5] = [
 /// No capabilities, and no way to get any.
 const UNPRIVILEGED: [&str; 3] = ["--disable-userns", "--cap-drop", "ALL"];
 
+/// The entry of bubblewrap's first process in the sandbox's `/proc`.
+const FIRST_PROCESS: &str = "/proc/1";
+
 /// For a helper that makes the mounts and drops its capabilities afterwards. It is root of its user
 /// namespace because only root can mount devpts.
 const PRIVILEGED: [&str; 9] = [
@@ -63,7 +66,10 @@ pub(super) fn with_mounts(mounts: &Mounts, network: Network) -> Vec<OsString> {
     }
     options.add(["--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm"]);
     options.add(["--proc", "/proc"]);
-    read_only.extend([Path::new("/dev"), Path::new("/proc")]);
+    // Bubblewrap's first process is in the program's user namespace and has no filter. Without Landlock, the
+    // program could read its memory and open its descriptors.
+    options.add(["--perms", "0555", "--tmpfs", FIRST_PROCESS]);
+    read_only.extend(["/dev", FIRST_PROCESS, "/proc"].map(Path::new));
     let others = mounts.mounts.iter().filter(|mount| mount.path != root);
     for PlannedMount { path, mount, .. } in others {
         match mount {

@@ -6,6 +6,7 @@ mod devices;
 mod files;
 mod fixture;
 mod forged_marks;
+mod hidden_landlock;
 mod hidden_libraries;
 mod managed_network;
 mod own_files;
@@ -19,3 +20,4 @@ mod syscalls;
 mod unix_sockets;
 
 const MOUNTER: outpost_sandbox::Mounter = outpost_sandbox::Mounter::Bubblewrap;
+const HAS_LANDLOCK: bool = true;

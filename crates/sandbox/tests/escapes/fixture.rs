@@ -19,6 +19,8 @@ use outpost_sandbox::{
     Plan, PrepareError, PreparedProcess, Program, Rule, Sandbox,
 };
 
+use crate::hidden_landlock;
+
 /// A directory on the host with a writable workspace, and a sandbox.
 pub(crate) struct Fixture {
     directory: tempfile::TempDir,
@@ -129,9 +131,9 @@ impl Fixture {
         Self { sandbox, ..self }
     }
 
-    /// Uses Landlock without namespaces.
-    pub(crate) fn landlock_only(self) -> Self {
-        let sandbox = sandbox(Level::Landlock);
+    /// Uses another level.
+    pub(crate) fn at(self, level: Level) -> Self {
+        let sandbox = sandbox(level);
         Self { sandbox, ..self }
     }
 
@@ -370,6 +372,12 @@ pub(crate) fn program() -> PathBuf {
     path.canonicalize().expect("canonicalize")
 }
 
+/// Returns the levels that can be enforced here.
+pub(crate) fn levels() -> impl Iterator<Item = Level> {
+    let landlock = crate::HAS_LANDLOCK.then_some(Level::Landlock);
+    [Level::Namespaces].into_iter().chain(landlock)
+}
+
 fn sandbox(level: Level) -> Sandbox {
     sandbox_with(level, helper_command())
 }
@@ -383,6 +391,9 @@ pub(crate) fn helper_command() -> HelperCommand {
 }
 
 pub(crate) fn sandbox_with(level: Level, helper: HelperCommand) -> Sandbox {
+    if !crate::HAS_LANDLOCK {
+        hidden_landlock::hide();
+    }
     Sandbox::with_mounter(Some(crate::MOUNTER), helper, level)
 }
 

@@ -5,13 +5,13 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use outpost_sandbox::{Access, PrepareError};
+use outpost_sandbox::{Access, Level, PrepareError};
 
 use crate::fixture::{Fixture, is_root, text};
 
 #[test]
 fn only_granted_paths_are_writable() {
-    let fixture = Fixture::new().landlock_only();
+    let fixture = Fixture::new().at(Level::Landlock);
     let file = fixture.file(fixture.inside("file"));
     for attempt in ["write", "read", "chmod", "touch"] {
         fixture.sandboxed(&[attempt, text(&file)]).assert_success();
@@ -40,7 +40,7 @@ fn only_granted_paths_are_writable() {
 
 #[test]
 fn sockets_and_bypassing_calls_are_rejected() {
-    let fixture = Fixture::new().landlock_only();
+    let fixture = Fixture::new().at(Level::Landlock);
     let path = fixture.inside("socket");
     let _listener = UnixListener::bind(&path).expect("bind");
     fixture
@@ -71,7 +71,7 @@ fn sockets_and_bypassing_calls_are_rejected() {
 
 #[test]
 fn exit_codes_are_passed_on_without_bubblewrap() {
-    let fixture = Fixture::new().landlock_only();
+    let fixture = Fixture::new().at(Level::Landlock);
     assert_eq!(fixture.script("exit 7").code(), 7);
     assert_eq!(fixture.script("kill -TERM $$").code(), 143);
     let support = fixture.sandbox().preflight().expect("host is supported");
@@ -82,7 +82,7 @@ fn exit_codes_are_passed_on_without_bubblewrap() {
 
 #[test]
 fn denial_below_a_grant_is_rejected() {
-    let fixture = Fixture::new().landlock_only();
+    let fixture = Fixture::new().at(Level::Landlock);
     let file = fixture.file(fixture.inside("key.pem"));
     let fixture = fixture.and(Access::Deny, &file);
     let rejected = fixture.sandbox().prepare(&fixture.plan, fixture.program());
@@ -91,7 +91,7 @@ fn denial_below_a_grant_is_rejected() {
 
 #[test]
 fn denial_of_an_absent_path_is_rejected() {
-    let mut fixture = Fixture::new().landlock_only();
+    let mut fixture = Fixture::new().at(Level::Landlock);
     let file = fixture.file(fixture.inside("file"));
     let workspace = fixture.inside("");
     for denied in [fixture.inside("absent"), file.join("below")] {
@@ -109,7 +109,7 @@ fn denial_of_an_absent_path_is_rejected() {
 #[test]
 fn process_has_no_capabilities() {
     let status = Fixture::new()
-        .landlock_only()
+        .at(Level::Landlock)
         .script("cat /proc/self/status")
         .stdout();
     for name in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
@@ -128,7 +128,7 @@ fn process_has_no_capabilities() {
         .unsandboxed(&["read", text(&foreign)])
         .assert_success();
     fixture
-        .landlock_only()
+        .at(Level::Landlock)
         .sandboxed(&["read", text(&foreign)])
         .assert_fails("Permission denied");
 }

@@ -1,7 +1,7 @@
 //! Escape attempts, each shown to succeed without the sandbox first.
 //!
 //! They use the real helper with a plan of their own, and the helper makes the mounts. The same attempts run
-//! with mounts by bubblewrap in `bubblewrap_mounts`. Tests that need a server use the built binary.
+//! with mounts by bubblewrap in `bubblewrap_mounts`, and both as on a kernel without Landlock. Tests that need a server use the built binary.
 
 mod closed_directories;
 mod concurrent;
@@ -9,6 +9,7 @@ mod devices;
 mod files;
 mod fixture;
 mod forged_marks;
+mod hidden_landlock;
 mod hidden_libraries;
 mod landlock_only;
 mod managed_network;
@@ -23,3 +24,4 @@ mod syscalls;
 mod unix_sockets;
 
 const MOUNTER: outpost_sandbox::Mounter = outpost_sandbox::Mounter::Helper;
+const HAS_LANDLOCK: bool = true;

@@ -8,7 +8,7 @@ use outpost_process::{Command, ResourceLimits, Spawner, SpawnerOptions, Stdio};
 use outpost_sandbox::policy::{Entry, FileSystem, Policy, SpecialPath};
 use outpost_sandbox::{Access, LaunchError, Network, PASSED_FD, SandboxRequest, TurnKey};
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, levels};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -65,9 +65,10 @@ async fn program_gets_passed_descriptors_and_no_others() {
     // Descriptor 3 is the listed directory.
     let expected = format!("passed\n0\n1\n2\n3\n{PASSED_FD}\n{}\n", PASSED_FD + 1);
     let fixture = Fixture::new();
-    assert_eq!(run(&fixture, vec![everything()]).await, expected);
     let hidden = [everything()].into_iter().chain(library).collect();
     assert_eq!(run(&fixture, hidden).await, expected);
-    let fixture = fixture.landlock_only();
-    assert_eq!(run(&fixture, vec![everything()]).await, expected);
+    for level in levels() {
+        let fixture = Fixture::new().at(level);
+        assert_eq!(run(&fixture, vec![everything()]).await, expected);
+    }
 }

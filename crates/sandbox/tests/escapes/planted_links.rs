@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use outpost_sandbox::policy::{Entry, FileSystem};
 use outpost_sandbox::{Access, HelperCommand, Level};
 
-use crate::fixture::{Fixture, helper_command, is_root, sandbox_with, text};
+use crate::fixture::{Fixture, helper_command, is_root, levels, sandbox_with, text};
 
 /// Returns a fixture with a package in the workspace and a home directory beside it.
 fn with_package() -> (Fixture, PathBuf) {
@@ -44,13 +44,9 @@ fn writable(path: PathBuf) -> FileSystem {
 
 #[test]
 fn planted_link_does_not_decide_what_is_writable() {
-    for namespaces in [true, false] {
+    for level in levels() {
         let (fixture, home) = with_package();
-        let mut fixture = if namespaces {
-            fixture
-        } else {
-            fixture.landlock_only()
-        };
+        let mut fixture = fixture.at(level);
         let (workspace, package) = (fixture.inside(""), fixture.inside("packages/app"));
         fixture.plan_files(writable(workspace)).expect("plan");
         fixture.script(PLANT).assert_success();
@@ -67,7 +63,7 @@ fn planted_link_does_not_decide_what_is_writable() {
 
 #[test]
 fn planted_link_is_recognized_after_a_restart() {
-    for level in [Level::Namespaces, Level::Landlock] {
+    for level in levels() {
         let (mut fixture, home) = with_package();
         restart(&mut fixture, level);
         let (workspace, package) = (fixture.inside(""), fixture.inside("packages/app"));

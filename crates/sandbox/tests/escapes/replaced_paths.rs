@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use outpost_sandbox::Access;
 
-use crate::fixture::{Fixture, text};
+use crate::fixture::{Fixture, levels, text};
 
 /// Returns a plan with two nested writable roots, and a directory beside them.
 fn nested() -> (Fixture, PathBuf, PathBuf) {
@@ -40,13 +40,9 @@ fn count(directory: &Path) -> usize {
 
 #[test]
 fn root_replaced_by_a_link_is_not_mounted() {
-    for namespaces in [true, false] {
+    for level in levels() {
         let (fixture, sub, beside) = without_protected_names();
-        let fixture = if namespaces {
-            fixture
-        } else {
-            fixture.landlock_only()
-        };
+        let fixture = fixture.at(level);
         let new = beside.join("new");
         fixture
             .sandboxed(&["create", text(&sub.join("fine"))])
@@ -69,13 +65,9 @@ fn root_replaced_by_a_link_is_not_mounted() {
 
 #[test]
 fn root_replaced_by_another_directory_is_not_mounted() {
-    for namespaces in [true, false] {
+    for level in levels() {
         let (fixture, sub, beside) = nested();
-        let fixture = if namespaces {
-            fixture
-        } else {
-            fixture.landlock_only()
-        };
+        let fixture = fixture.at(level);
         std::fs::rename(&sub, fixture.inside("moved")).expect("rename");
         std::fs::rename(&beside, &sub).expect("rename");
         assert!(!fixture.succeeds(&["create", text(&sub.join("new"))]));

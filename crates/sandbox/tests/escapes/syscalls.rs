@@ -1,6 +1,6 @@
 //! System calls that bypass namespaces.
 
-use crate::fixture::{Fixture, is_root, text};
+use crate::fixture::{Fixture, is_root, levels, text};
 
 #[test]
 fn outside_processes_are_invisible_and_cannot_be_signalled() {
@@ -121,7 +121,7 @@ fn newer_mount_calls_are_rejected() {
 /// A lease delays `open` in every other process for up to 45 seconds.
 #[test]
 fn leases_are_rejected() {
-    for fixture in [Fixture::new(), Fixture::new().landlock_only()] {
+    for fixture in levels().map(|level| Fixture::new().at(level)) {
         let file = fixture.file(fixture.inside("file"));
         fixture
             .unsandboxed(&["lease", text(&file)])

@@ -113,9 +113,12 @@ fn workspace_is_writable_under_read_only_root() {
     --perms 1777
     --tmpfs /dev/shm
     --proc /proc
+    --perms 0555
+    --tmpfs /proc/1
     --bind /srv/p /srv/p
     --ro-bind /srv/p/.git /srv/p/.git
     --remount-ro /dev
+    --remount-ro /proc/1
     --remount-ro /proc
     ");
 }
@@ -133,11 +136,14 @@ fn plan_without_root_shows_only_grants() {
     --perms 1777
     --tmpfs /dev/shm
     --proc /proc
+    --perms 0555
+    --tmpfs /proc/1
     --bind /srv/p /srv/p
     --ro-bind /usr/lib /usr/lib
     --symlink usr/lib /lib
     --remount-ro /
     --remount-ro /dev
+    --remount-ro /proc/1
     --remount-ro /proc
     ");
 }
@@ -161,6 +167,8 @@ fn denied_paths_are_hidden_and_grants_below_stay_reachable() {
     --perms 1777
     --tmpfs /dev/shm
     --proc /proc
+    --perms 0555
+    --tmpfs /proc/1
     --perms 0111
     --tmpfs /data
     --bind /data/me/p /data/me/p
@@ -169,6 +177,7 @@ fn denied_paths_are_hidden_and_grants_below_stay_reachable() {
     --bind /srv/p /srv/p
     --ro-bind /dev/null /srv/p/key.pem
     --remount-ro /dev
+    --remount-ro /proc/1
     --remount-ro /proc
     --remount-ro /data
     --remount-ro /opt
@@ -303,7 +312,7 @@ fn kernel_file_systems_mounted_elsewhere_are_hidden_or_read_only() {
         assert!(options.contains(expected), "{expected} in {options}");
     }
     for expected in [
-        "--tmpfs /proc",
+        "--tmpfs /proc\n",
         "/opt/root/sys",
         "/data/proc",
         "/sys /sys\n",
