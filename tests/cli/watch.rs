@@ -171,6 +171,12 @@ async fn once_ends_after_the_first_changes() {
             "",
         ),
         (
+            vec!["--", "sh", "-c", "echo \"$WATCH_PATHS,$WATCH_MISSED\""],
+            Some(0),
+            format!("{folder}/f\n,0\n"),
+            "",
+        ),
+        (
             vec!["--", "/no/such/program"],
             Some(127),
             String::new(),

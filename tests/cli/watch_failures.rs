@@ -125,7 +125,24 @@ async fn path_that_does_not_exist_is_said_to_be_waited_for() {
     let folder = folder(&user);
     let missing = format!("{folder}/no/such");
     let url = server.urls()[0].as_str();
+    fs::write(format!("{folder}/f"), "").expect("a file");
+    let below_file = format!("{folder}/f/g");
+    let long = format!("{folder}/{}", "x".repeat(300));
     for on in [&[][..], &["--on", url]] {
+        let impossible = [&["watch"], on, &[&*long]].concat();
+        let output = user.run(&impossible).await;
+        assert_eq!(output.code, Some(1), "{}", output.stderr);
+        assert!(
+            output.stderr.contains("File name too long"),
+            "{}",
+            output.stderr
+        );
+        let mut running = watching(&user, &[on, &[&*below_file]].concat()).await;
+        running
+            .wait_for_stderr("/f/g\" does not exist yet; waiting for it\n")
+            .await;
+        running.signal(Signal::INT);
+        assert_eq!(running.wait().await.code, Some(130));
         let args = [on, &["--once", &folder, &missing]].concat();
         let mut running = watching(&user, &args).await;
         let note = format!("outpost: {missing:?} does not exist yet; waiting for it\n");

@@ -15,6 +15,9 @@ use crate::render::{
     visible::visible_json,
 };
 
+/// The bound of the paths that a command is told: the kernel limits a variable to 128 KiB.
+const MAX_VARIABLE_BYTES: usize = 32 * 1024;
+
 /// How batches are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
@@ -67,6 +70,26 @@ impl Batch {
     /// Whether something has changed, or may have.
     pub(super) fn has_changes(&self) -> bool {
         self.missed || !self.paths.is_empty()
+    }
+
+    /// The environment variables that tell the command what has changed: `WATCH_PATHS` with a path per
+    /// line, and `WATCH_MISSED`, which is 1 if that is not everything. Not `OUTPOST_*`, which never
+    /// reaches a process.
+    pub(super) fn variables(&self) -> [(&'static str, String); 2] {
+        let mut lines = String::new();
+        let mut missed = self.missed;
+        for path in &self.paths {
+            let line = path.to_str().filter(|path| !path.contains('\n'));
+            match line {
+                Some(line) if lines.len() + line.len() < MAX_VARIABLE_BYTES => {
+                    lines.push_str(line);
+                    lines.push('\n');
+                }
+                _ => missed = true,
+            }
+        }
+        let missed = u8::from(missed).to_string();
+        [("WATCH_PATHS", lines), ("WATCH_MISSED", missed)]
     }
 
     /// Prints what may have been missed to stderr.
@@ -135,6 +158,28 @@ mod tests {
             "build:/w/src/secret",
         ];
         assert_eq!(shown("build:/w/src"), paths(&there));
+    }
+
+    #[test]
+    fn command_is_told_what_fits_and_whether_that_is_everything() {
+        let variables = |names: &[&str]| {
+            let changes = FileChanges {
+                paths: paths(names),
+                ..FileChanges::default()
+            };
+            Batch::new(Path::new("/"), Path::new("/"), changes).variables()
+        };
+        let told = |lines: &str, missed: &str| {
+            [
+                ("WATCH_PATHS", lines.to_owned()),
+                ("WATCH_MISSED", missed.to_owned()),
+            ]
+        };
+        assert_eq!(variables(&["/a", "/b c"]), told("/a\n/b c\n", "0"));
+        assert_eq!(variables(&["/a", "/b\nc", "/d"]), told("/a\n/d\n", "1"));
+        let long = "/l".repeat(MAX_VARIABLE_BYTES);
+        assert_eq!(variables(&["/a", &long, "/z"]), told("/a\n/z\n", "1"));
+        assert_eq!(Batch::missed().variables(), told("", "1"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 use outpost_client::{ConnectionState, Executor, Terminate};
 use outpost_engine::sandbox::Level;
 
-use super::{Watch, batches::Batches};
+use super::{Watch, batch::Batch, batches::Batches};
 use crate::{
     cmd::run::{self, Run},
     console::{Attachment, Notice, OnTermination, Outcome, Signals, attach},
@@ -56,7 +56,7 @@ pub(super) async fn run_on_changes(
                 (None, None) => anyhow::bail!("there is no connection to the command's server"),
             };
             let target = Target { executor, remote };
-            match run_command(args, server, &target, signals).await? {
+            match run_command(args, &batch, server, &target, signals).await? {
                 CommandEnd::Exited(code) if args.once => return Ok(code),
                 CommandEnd::Exited(_) | CommandEnd::Lost => {}
                 CommandEnd::Final(code) => return Ok(code),
@@ -72,6 +72,7 @@ pub(super) async fn run_on_changes(
 
 async fn run_command(
     args: &Watch,
+    batch: &Batch,
     server: Option<&Endpoint>,
     target: &Target,
     signals: &mut Signals,
@@ -80,7 +81,7 @@ async fn run_command(
         command: args.command.clone(),
         ..Run::default()
     };
-    let start = run::program(&command, server)?;
+    let start = run::program(&command, server)?.envs(batch.variables());
     let starting = target.executor.start(start);
     let process = match signals.unless_ended(starting).await {
         Ok(Ok(process)) => process,

@@ -68,7 +68,8 @@ pub(crate) struct Watch {
     #[arg(value_name = "PATH", required = true, value_parser = Location::parser())]
     pub(crate) paths: Vec<Location>,
 
-    /// A command to run after each batch of changes, here or on the server of --on
+    /// A command to run after each batch of changes, here or on the server of --on; WATCH_PATHS tells it
+    /// what has changed
     #[arg(last = true, value_name = "COMMAND", value_parser = text())]
     pub(crate) command: Vec<String>,
 }

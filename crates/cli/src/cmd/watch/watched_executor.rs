@@ -3,9 +3,10 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use outpost_client::{
-    ConnectionState, Error, ErrorKind, Executor as _, FileErrorKind, FileWatch, Files,
-    RemoteExecutor, RemoteLimits, RemoteOptions, WatchOptions,
+    ConnectionState, Error, ErrorKind, Executor as _, FileWatch, Files, RemoteExecutor,
+    RemoteLimits, RemoteOptions, WatchOptions,
 };
+use rustix::io::Errno;
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
@@ -84,12 +85,15 @@ impl WatchedExecutor {
         for (path, given) in &self.paths {
             let watch = files.watch(path, self.options).await;
             watches.push(watch.map_err(|error| describe(error.into()))?);
-            // Asked afterwards, so that a path that appears meanwhile is at least reported. Without the
-            // permission to ask it stays unknown.
-            if let Err(error) = files.metadata(path).await
-                && error.kind() == FileErrorKind::NotFound
-            {
-                missing.push(given.clone());
+            // Asked afterwards, so that a path that appears meanwhile is at least reported.
+            let Err(error) = files.metadata(path).await else {
+                continue;
+            };
+            match error.os_error().map(Errno::from_raw_os_error) {
+                Some(Errno::NOENT | Errno::NOTDIR) => missing.push(given.clone()),
+                Some(Errno::NAMETOOLONG) => return Err(describe(error.into())),
+                // Without the permission to ask, it stays unknown.
+                _ => {}
             }
         }
         Ok(OpenWatches {
