@@ -11,6 +11,7 @@ mod floor;
 mod floor_files;
 mod limits;
 mod local_users;
+mod network_policies;
 mod principals;
 mod refusals;
 mod roots;

@@ -160,6 +160,22 @@ async fn invalid_profiles_are_named() {
             "expected an absolute path, a pattern, or one of :root",
         ),
         (
+            "[sandbox.profiles.x]\nfiles = \"unrestricted\"\nnetwork = \"packages\"",
+            "invalid value for sandbox.profiles.x.network: there is no network policy \"packages\"",
+        ),
+        (
+            "[principals.ci]\nnetwork = \"packages\"",
+            "invalid value for principals.ci.network: there is no network policy \"packages\"",
+        ),
+        (
+            "[network_policies.packages]\ninclude = [\"none\"]",
+            "invalid value for network_policies.packages.include: there is no network policy \"none\"",
+        ),
+        (
+            "[network_policies.packages]\nallow = [\"a b\"]",
+            "packages: invalid network policy: unsupported domain pattern syntax: a b",
+        ),
+        (
             "[sandbox]\nlevel = \"none\"",
             "expected one of namespaces, landlock",
         ),

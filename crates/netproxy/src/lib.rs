@@ -18,6 +18,7 @@
 //! - [`config`]: policies from the wire's configuration; pure
 //! - [`named_policies`]: policies by name, and the rules that a request asks for; pure
 //! - [`authorizer`]: the decision about one request, with the decider and the resolver
+//! - [`presets`]: built-in policies; pure
 //! - [`decision`]: reasons, the channel of decisions, counters
 //! - [`dialer`]: resolves names and connects
 //! - [`proxy`]: the servers
@@ -32,6 +33,7 @@ mod host;
 mod named_policies;
 mod pattern;
 mod policy;
+mod presets;
 mod proxy;
 mod variables;
 

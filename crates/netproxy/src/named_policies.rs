@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outpost_types::NetworkPolicyParams;
 
-use crate::{PatternError, Rule, RuleSet};
+use crate::{PatternError, Rule, RuleSet, presets};
 
 /// The maximum number of patterns of a request with its named policy. Each decision compares with all.
 const MAX_RULES: usize = 1024;
@@ -25,7 +25,7 @@ pub struct NetworkPolicy {
     pub allow_local: bool,
 }
 
-/// Network policies by name.
+/// Network policies by name: those of the configuration, and the built-in ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkPolicies {
     configured: BTreeMap<String, NetworkPolicy>,
@@ -76,6 +76,15 @@ impl NetworkPolicies {
         NetworkPolicies { configured }
     }
 
+    /// Returns the names of all policies, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let mut names: BTreeSet<&str> = self.configured.keys().map(String::as_str).collect();
+        for name in presets::names() {
+            names.insert(name);
+        }
+        names.into_iter()
+    }
+
     /// Returns the rules of a policy and of those that it includes.
     ///
     /// # Errors
@@ -109,24 +118,42 @@ impl NetworkPolicies {
         }
     }
 
-    /// Adds the rules of a policy, unless it was added before.
+    /// Adds the rules of a policy, unless it was added before. A configured policy takes the place of the
+    /// built-in one with its name, and includes that by its own name.
     fn add<'a>(
         &'a self,
         name: &'a str,
         rules: &mut RuleSet,
         added: &mut BTreeSet<&'a str>,
     ) -> Result<(), InvalidPolicy> {
-        let Some(policy) = self.configured.get(name) else {
-            return Err(InvalidPolicy::Unknown(
-                name.chars().take(MAX_ECHOED).collect(),
-            ));
-        };
-        if !added.insert(name) {
-            return Ok(());
+        let configured = self.configured.get(name);
+        if let Some(policy) = configured.filter(|_| added.insert(name)) {
+            extend(rules, policy);
+            let mut included = policy.include.iter();
+            return included.try_for_each(|name| self.add(name, rules, added));
         }
-        extend(rules, policy);
-        let mut included = policy.include.iter();
-        included.try_for_each(|name| self.add(name, rules, added))
+        match presets::preset(name) {
+            Some(preset) => extend(rules, &preset),
+            None if configured.is_some() => {}
+            None => {
+                let name = name.chars().take(MAX_ECHOED).collect();
+                return Err(InvalidPolicy::Unknown(name));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<&RuleSet> for NetworkPolicyParams {
+    /// Returns the request of these rules without the name of a policy.
+    fn from(rules: &RuleSet) -> Self {
+        let texts = |rules: &[Rule]| rules.iter().map(Rule::to_string).collect();
+        NetworkPolicyParams {
+            policy: None,
+            allow: texts(&rules.allow),
+            deny: texts(&rules.deny),
+            allow_local_binding: rules.allow_local,
+        }
     }
 }
 
@@ -180,6 +207,31 @@ mod tests {
     }
 
     #[test]
+    fn configured_policy_replaces_or_extends_a_built_in_one() {
+        let replaced = [("cargo", policy(&[], &["a.test"], &[]))];
+        let extended = [("cargo", policy(&["cargo"], &["a.test"], &[]))];
+        let cargo = |configured: [(&str, NetworkPolicy); 1]| {
+            let configured = configured.map(|(name, policy)| (name.to_owned(), policy));
+            let rules = NetworkPolicies::new(configured.into()).named("cargo");
+            shown(&rules.expect("it exists")).0
+        };
+        let built_in = NetworkPolicies::default()
+            .named("cargo")
+            .expect("it exists");
+        assert_eq!(cargo(replaced), ["a.test"]);
+        let both = [texts(&["a.test"]), shown(&built_in).0].concat();
+        assert_eq!(cargo(extended), both);
+        let names: Vec<_> = NetworkPolicies::default()
+            .names()
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(
+            names,
+            ["cargo", "debian", "git-https", "git-ssh", "npm", "pip"]
+        );
+    }
+
+    #[test]
     fn request_adds_rules_to_those_of_a_name() {
         let params = NetworkPolicyParams {
             policy: Some("local".to_owned()),
@@ -190,6 +242,8 @@ mod tests {
         let rules = policies().requested(&params).expect("valid");
         let allow = texts(&["localhost:80", "*.d.test"]);
         assert_eq!(shown(&rules), (allow, texts(&["x.d.test"]), true));
+        let again = NetworkPolicies::default().requested(&(&rules).into());
+        assert_eq!(again, Ok(rules));
         let empty = policies().requested(&NetworkPolicyParams::default());
         assert_eq!(empty, Ok(RuleSet::default()));
     }

@@ -63,6 +63,7 @@ impl BuiltIn {
         Some(Profile {
             file_system: policy.file_system,
             network: policy.network,
+            network_policy: None,
         })
     }
 }
@@ -119,6 +120,8 @@ pub struct Profile {
     pub file_system: FileSystem,
     /// Whether it grants network access.
     pub network: Network,
+    /// The name of the network policy that a process has instead of `network`.
+    pub network_policy: Option<String>,
 }
 
 impl Profile {
@@ -224,6 +227,13 @@ impl Profiles {
     pub fn policy(&self, name: &str, cwd: &Path) -> Result<Option<Policy>, UnknownProfile> {
         Ok(self.profile(name)?.map(|profile| profile.policy(cwd)))
     }
+
+    /// Returns the name of the network policy of a profile, if it has one.
+    #[must_use]
+    pub fn network_policy(&self, name: &str) -> Option<&str> {
+        let configured = self.configured.get(name)?;
+        configured.network_policy.as_deref()
+    }
 }
 
 /// A name that no profile has.
@@ -245,6 +255,7 @@ mod tests {
                 glob_scan_max_depth: None,
             }),
             network: Network::Restricted,
+            network_policy: None,
         };
         let FileSystem::Restricted(files) = profile.policy(Path::new("/")).file_system else {
             panic!("the policy is restricted");

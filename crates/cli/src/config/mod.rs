@@ -10,7 +10,7 @@
 //!   each source, by precedence
 //! - [`auth_settings`]: converts the settings of authentication
 //! - [`secret_directories`]: directories that contain nothing but files of authentication
-//! - [`values`], [`sandbox_profiles`], [`principals`], [`hosts`]: value types and their syntax
+//! - [`values`], [`sandbox_profiles`], [`network_policies`], [`principals`], [`hosts`]: value types and their syntax
 //! - [`sources`]: reads flags, variables and files, each into a [`Layer`]
 //! - [`show`]: output of `config show` and `config/read`
 //! - [`files`]: locates and reads the configuration files
@@ -19,6 +19,7 @@ mod auth_settings;
 mod files;
 mod hosts;
 mod memory_budget;
+mod network_policies;
 mod principals;
 mod sandbox_profiles;
 mod secret_directories;

@@ -4,6 +4,7 @@
 //! [principals.ci]
 //! scopes = ["exec", "files:read", "files:write"]
 //! sandbox = ":workspace"
+//! network = "packages"
 //! roots = ["/srv/ci"]
 //! limits = { processes = 50, sessions = 10, memory = "2GiB", cpus = 2 }
 //! ```
@@ -34,6 +35,9 @@ pub(crate) struct PrincipalTable {
     /// The profile that is its minimum sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sandbox: Option<String>,
+    /// The network policy that narrows the network of its processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) network: Option<String>,
     /// The directories to which its processes and file operations are restricted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     roots: Vec<PathBuf>,
@@ -72,6 +76,7 @@ impl Default for PrincipalTable {
         PrincipalTable {
             scopes: PrincipalSettings::default().scopes,
             sandbox: None,
+            network: None,
             roots: Vec::new(),
             limits: LimitsTable::default(),
         }
@@ -81,12 +86,6 @@ impl Default for PrincipalTable {
 impl PrincipalTable {
     /// Parses and checks the table `[principals.NAME]`.
     fn parse(table: Value) -> anyhow::Result<Self> {
-        if table.get("network").is_some() {
-            bail!(
-                "network policies are not supported by this version; remove network, or set sandbox \
-                 to a profile without a network"
-            );
-        }
         let table: PrincipalTable = serde_json::from_value(table)?;
         ensure!(
             table.roots.iter().all(|root| root.is_absolute()),
@@ -123,6 +122,7 @@ impl PrincipalTable {
         PrincipalSettings {
             scopes: self.scopes.clone(),
             sandbox: self.sandbox.clone(),
+            network: self.network.clone(),
             roots: self.roots.iter().map(resolved).collect(),
             limits: PrincipalLimits {
                 processes,
@@ -203,6 +203,7 @@ mod tests {
         let table = json!({
             "scopes": ["exec"],
             "sandbox": ":workspace",
+            "network": "packages",
             "roots": ["/"],
             "limits": {"processes": 50, "sessions": 10, "connections": 3, "memory": "2GiB", "cpus": 1.5},
         });
@@ -236,7 +237,7 @@ mod tests {
     #[test]
     fn unusable_tables_say_what_is_expected() {
         let messages: Vec<_> = [
-            json!({"network": "packages"}),
+            json!({"network": {"allow": []}}),
             json!({"scope": ["exec"]}),
             json!({"roots": ["srv"]}),
             json!({"limits": {"processes": 0}}),
@@ -248,8 +249,8 @@ mod tests {
         .map(|table| PrincipalTable::parse(table).unwrap_err().to_string())
         .collect();
         insta::assert_snapshot!(messages.join("\n"), @r#"
-        network policies are not supported by this version; remove network, or set sandbox to a profile without a network
-        unknown field `scope`, expected one of `scopes`, `sandbox`, `roots`, `limits`
+        invalid type: map, expected a string
+        unknown field `scope`, expected one of `scopes`, `sandbox`, `network`, `roots`, `limits`
         expected roots with absolute paths
         expected limits greater than 0
         expected a size such as 65536, "64KiB" or "1MiB"

@@ -60,11 +60,15 @@ fn profile(members: &Map<String, Value>) -> anyhow::Result<Profile> {
         depth.context("expected a whole number for glob_scan_max_depth")
     });
     let glob_scan_max_depth = depth.transpose()?;
-    let network = match members.get("network") {
-        None => Network::Restricted,
-        Some(network) => Network::deserialize(network)
-            .ok()
-            .context("expected one of restricted, enabled")?,
+    let (network, network_policy) = match members.get("network") {
+        None => (Network::Restricted, None),
+        Some(value) => match (Network::deserialize(value), value.as_str()) {
+            (Ok(network), _) => (network, None),
+            (Err(_), Some(policy)) => (Network::Restricted, Some(policy.to_owned())),
+            (Err(_), None) => {
+                bail!("expected restricted, enabled, or the name of a network policy")
+            }
+        },
     };
     let file_system = match members.get("files") {
         Some(Value::String(word)) if word == UNRESTRICTED => FileSystem::Unrestricted,
@@ -79,6 +83,7 @@ fn profile(members: &Map<String, Value>) -> anyhow::Result<Profile> {
     Ok(Profile {
         file_system,
         network,
+        network_policy,
     })
 }
 
@@ -109,7 +114,10 @@ fn is_literal_path(text: &str) -> bool {
 
 /// The profile as written in a file.
 fn table(profile: &Profile) -> Value {
-    let mut table = json!({"network": profile.network});
+    let mut table = match &profile.network_policy {
+        Some(policy) => json!({ "network": policy }),
+        None => json!({"network": profile.network}),
+    };
     match &profile.file_system {
         FileSystem::Unrestricted => table["files"] = UNRESTRICTED.into(),
         FileSystem::Restricted(files) => {
@@ -143,6 +151,7 @@ mod tests {
                 },
             },
             "open": {"files": "unrestricted", "network": "restricted"},
+            "managed": {"files": "unrestricted", "network": "packages"},
         });
         let read = profiles(&value).unwrap();
         let written = serialize(&read, serde_json::value::Serializer).unwrap();
@@ -178,7 +187,7 @@ mod tests {
         expected files = "unrestricted" or a table such as files = { ":root" = "read" } in a profile
         expected files = "unrestricted" or a table such as files = { ":root" = "read" } in a profile
         expected only files, network and glob_scan_max_depth in a profile
-        expected one of restricted, enabled
+        expected restricted, enabled, or the name of a network policy
         expected a whole number for glob_scan_max_depth
         expected an absolute path, a pattern, or one of :root, :minimal, :project_roots, :tmpdir, :slash_tmp
         expected one of read, write, deny

@@ -224,6 +224,7 @@ impl Layers {
                 profile.unwrap_or_default()
             );
         }
+        config.check_network_policies()?;
         Ok(config)
     }
 }

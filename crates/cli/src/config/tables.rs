@@ -18,6 +18,7 @@ use std::{
 
 use outpost_engine::{
     EnvPolicy, Inherit, Limits, TreeChoice, Ttl,
+    netproxy::NetworkPolicies,
     sandbox::{
         Level,
         policy::{Profile, Profiles},
@@ -33,6 +34,7 @@ use serde_json::{Map, Value};
 use super::{
     hosts,
     memory_budget::default_memory_budget,
+    network_policies::{self, NetworkPolicyTable},
     principals::{self, PrincipalTable},
     sandbox_profiles,
     values::{self, Secret, choice, choices, idle_timeout, max_ttl, size, time},
@@ -169,6 +171,10 @@ pub(crate) struct Config {
     #[arg(long, value_name = "BOOL")]
     #[serde(deserialize_with = "values::switch")]
     pub(crate) audit_required: bool,
+    /// Network policies by name, each with the hosts that it allows.
+    #[arg(skip)]
+    #[serde(deserialize_with = "network_policies::deserialize")]
+    pub(crate) network_policies: BTreeMap<String, NetworkPolicyTable>,
     /// How whole process trees are ended; `auto` uses the best method of this host
     #[arg(long, value_name = "KIND", value_parser = choices::<TreeChoice>())]
     #[serde(deserialize_with = "choice")]
@@ -300,6 +306,7 @@ impl Default for Config {
             principals: BTreeMap::new(),
             audit_log: PathBuf::new(),
             audit_required: false,
+            network_policies: BTreeMap::new(),
             trees: TreeChoice::default(),
             sandbox: SandboxTable::default(),
             exit_when_idle: None,
@@ -366,6 +373,7 @@ impl Config {
             allowed_origins: self.allowed_origins.clone(),
             allowed_hosts: self.allowed_hosts.clone(),
             profiles: self.profiles(),
+            network_policies: self.network_policies(),
             command_env: EnvPolicy {
                 inherit: env.inherit,
                 ignore_default_excludes: env.ignore_default_excludes,
@@ -383,6 +391,13 @@ impl Config {
             default: self.sandbox.default_profile.clone(),
             configured: self.sandbox.profiles.clone(),
         }
+    }
+
+    /// Network policies by name.
+    pub(crate) fn network_policies(&self) -> NetworkPolicies {
+        let tables = self.network_policies.iter();
+        let policies = tables.map(|(name, table)| (name.clone(), table.policy()));
+        NetworkPolicies::new(policies.collect())
     }
 
     /// Configured MCP servers by name.

@@ -6,7 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use outpost_client::{Error, Executor, FileError, Files, PathUri, Sandbox, Start};
+use outpost_client::{
+    Error, Executor, FileError, Files, NetworkPolicyParams, PathUri, Sandbox, Start,
+};
 use parking_lot::RwLock;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -39,6 +41,8 @@ pub struct ToolSandbox {
     pub profile: String,
     /// The sandbox policy, whose working directory is replaced by the default working directory.
     pub sandbox: Sandbox,
+    /// The network policy of commands, instead of the network of the sandbox.
+    pub network: Option<NetworkPolicyParams>,
 }
 
 /// An MCP server with tools that run commands and use files on an executor.
@@ -170,6 +174,10 @@ impl ToolServer {
             .envs(request.env.unwrap_or_default());
         if let Some(sandbox) = self.sandbox() {
             start = start.sandbox(sandbox);
+        }
+        let tool_sandbox = self.config.tool_sandbox.as_ref();
+        if let Some(network) = tool_sandbox.and_then(|sandbox| sandbox.network.clone()) {
+            start = start.network(network);
         }
         if let Some((rows, cols)) = request.tty {
             start = start.size(rows, cols);

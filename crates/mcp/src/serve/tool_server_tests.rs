@@ -75,6 +75,7 @@ fn config(cwd: Option<&str>, sandboxed: bool) -> ToolServerConfig {
     let tool_sandbox = ToolSandbox {
         profile: ":workspace".to_owned(),
         sandbox: Sandbox::workspace("/"),
+        network: None,
     };
     ToolServerConfig {
         cwd: cwd.map(str::to_owned),

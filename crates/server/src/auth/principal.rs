@@ -17,6 +17,8 @@ pub struct PrincipalSettings {
     pub scopes: BTreeSet<AccessScope>,
     /// The name of the profile that is the minimum sandbox of its processes and file operations.
     pub sandbox: Option<String>,
+    /// The name of the network policy that narrows the network of all its processes.
+    pub network: Option<String>,
     /// If not empty, the directories below which it works.
     pub roots: Vec<Root>,
     /// Limits on what it uses.
@@ -81,6 +83,7 @@ impl Default for PrincipalSettings {
                 .filter(|scope| *scope != AccessScope::Admin)
                 .collect(),
             sandbox: None,
+            network: None,
             roots: Vec::new(),
             limits: PrincipalLimits::default(),
         }

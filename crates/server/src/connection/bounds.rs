@@ -3,7 +3,8 @@
 use std::{path::PathBuf, sync::Arc};
 
 use outpost_engine::{
-    NotPermitted, Start, StartError,
+    NetworkRequest, NotPermitted, Start, StartError,
+    netproxy::RuleSet,
     sandbox::{
         Access, BoundingRoot, Floor, Network, WithinRoots,
         planning::PROTECTED,
@@ -28,9 +29,17 @@ impl Connection {
         let used = [&start.cwd].into_iter().chain(workspace_roots);
         let used = used.cloned().map(RequestPath::followed).collect();
         let roots = self.check_roots(used).await?;
-        if let Some(profile) = self.least_profile()? {
+        let profile = self.least_profile()?;
+        let network_limits = self.network_limits(profile.as_ref())?;
+        for rules in &network_limits {
+            let requested = start.network.take();
+            start.network = NetworkRequest::narrowed(requested, start.sandbox.as_ref(), rules)?;
+        }
+        let has_network =
+            |profile: &Profile| !network_limits.is_empty() || profile.network == Network::Enabled;
+        if let Some(profile) = profile {
             // A proxy connects from outside of the sandbox.
-            if start.network.is_some() && profile.network != Network::Enabled {
+            if start.network.is_some() && !has_network(&profile) {
                 return Err(NotPermitted::Unconfinable("a managed network").into());
             }
             // Without roots, the client chooses the directory that it may write.
@@ -38,7 +47,11 @@ impl Connection {
                 true => vec![start.cwd.clone()],
                 false => real_paths(&roots),
             };
-            let limit = profile.policy_for_roots(&workspace);
+            let mut limit = profile.policy_for_roots(&workspace);
+            if has_network(&profile) {
+                // With network policies, it is narrowed already.
+                limit.network = Network::Enabled;
+            }
             let with_cwd = [workspace, vec![start.cwd.clone()]].concat();
             let default = profile.policy_for_roots(&with_cwd);
             start.floor = Some(self.floor(limit, default, None));
@@ -96,13 +109,22 @@ impl Connection {
         !self.confines_all() && self.principal.settings.roots.is_empty()
     }
 
-    /// Rejects an HTTP request if the sandbox of the principal has no network.
+    /// Whether a network policy narrows the network of the principal's processes.
+    pub(crate) fn has_network_policy(&self) -> bool {
+        let profile = self.principal.settings.sandbox.as_deref();
+        let profiles = &self.server.settings.profiles;
+        self.principal.settings.network.is_some()
+            || profile.is_some_and(|name| profiles.network_policy(name).is_some())
+    }
+
+    /// Rejects an HTTP request if the sandbox of the principal has no network, or only that of a policy.
     pub(crate) fn check_network(&self) -> Result<(), RpcError> {
-        let sandboxed = self.least_profile().and_then(|profile| match profile {
-            Some(profile) if profile.network != Network::Enabled => {
-                Err(NotPermitted::Unconfinable("an HTTP request").into())
+        let sandboxed = self.least_profile().and_then(|profile| {
+            let has_none = profile.is_some_and(|profile| profile.network != Network::Enabled);
+            match has_none || self.has_network_policy() {
+                true => Err(NotPermitted::Unconfinable("an HTTP request").into()),
+                false => Ok(()),
             }
-            _ => Ok(()),
         });
         sandboxed.map_err(|error| convert::start_error(&error))
     }
@@ -123,6 +145,17 @@ impl Connection {
         let profile = self.server.settings.profiles.profile(name);
         // The configuration names existing profiles only.
         profile.map_err(|_| NotPermitted::Unsandboxed.into())
+    }
+
+    /// Returns the rules of the network policies of the principal and of its sandbox.
+    fn network_limits(&self, profile: Option<&Profile>) -> Result<Vec<RuleSet>, StartError> {
+        let policies = &self.server.settings.network_policies;
+        let of_profile = profile.and_then(|profile| profile.network_policy.as_ref());
+        let names = self.principal.settings.network.iter().chain(of_profile);
+        let rules = names.map(|name| policies.named(name));
+        // The configuration names existing policies only.
+        let rules: Result<_, _> = rules.collect();
+        rules.map_err(|_| NotPermitted::Unconfinable("a process").into())
     }
 
     fn floor(&self, limit: Policy, default: Policy, within: Option<WithinRoots>) -> Arc<Floor> {

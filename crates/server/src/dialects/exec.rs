@@ -50,8 +50,10 @@ async fn try_start(
     let policies = &server.settings.network_policies;
     let start = Start::from_params(params, &server.host.environment, policies)
         .map_err(|invalid| RpcError::invalid_params(invalid.to_string()))?;
-    let is_sandboxed =
-        start.sandbox.is_some() || start.needs_sandbox() || caller.connection.confines_all();
+    let is_sandboxed = start.sandbox.is_some()
+        || start.needs_sandbox()
+        || caller.connection.confines_all()
+        || caller.connection.has_network_policy();
     let sandbox_type = match is_sandboxed {
         true => SandboxType::LinuxSeccomp,
         false => SandboxType::None,

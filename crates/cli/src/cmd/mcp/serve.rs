@@ -138,9 +138,14 @@ fn tool_sandbox(args: &Serve) -> anyhow::Result<(Option<ToolSandbox>, Level)> {
     if sandbox.is_none() {
         sandbox::note_unsandboxed(profile);
     }
+    let profiles = config.profiles();
+    let network = profiles.network_policy(profile);
+    let network = network.map(|name| config.network_policies().named(name));
+    let network = network.transpose()?;
     let tool_sandbox = sandbox.map(|sandbox| ToolSandbox {
         profile: profile.clone(),
         sandbox,
+        network: network.map(|rules| (&rules).into()),
     });
     Ok((tool_sandbox, config.sandbox.level))
 }

@@ -58,23 +58,29 @@ async fn try_exec(
     let cwd = params.cwd.as_ref();
     let cwd = cwd.map_or_else(|| server_cwd.to_owned(), |cwd| server_cwd.join(cwd));
     let profiles = &settings.profiles;
+    let mut network_policy = None;
     let (sandbox, source) = match (&params.sandbox_policy, &params.permission_profile) {
         (Some(policy), _) => (policy_of(policy, &cwd), "sandbox policy"),
         // The sandbox of the principal takes the place of the default profile.
         (None, None) if connection.confines_all() => (None, "permission profile"),
         (None, name) => {
             let source = "permission profile";
-            let policy = profiles.policy(name.as_ref().unwrap_or(&profiles.default), &cwd);
+            let name = name.as_ref().unwrap_or(&profiles.default);
+            let policy = profiles.policy(name, &cwd);
             let policy = policy.map_err(|error| invalid_sandbox(source, &error))?;
+            network_policy = profiles.network_policy(name);
             (policy, source)
         }
     };
     let names_one = params.sandbox_policy.is_some() || params.permission_profile.is_some();
     let allowed = connection.check_unsandboxed(names_one && sandbox.is_none());
     allowed.map_err(convert::not_permitted)?;
-    let network = params.network.as_ref();
-    let network = network.map(|network| settings.network_policies.requested(network));
-    let network = network.transpose();
+    let policies = &settings.network_policies;
+    let network = match (&params.network, network_policy) {
+        (Some(requested), _) => policies.requested(requested).map(Some),
+        (None, Some(name)) => policies.named(name).map(Some),
+        (None, None) => Ok(None),
+    };
     let network = network.map_err(|invalid| RpcError::invalid_params(invalid.to_string()))?;
     let env = &server.host.environment;
     let start = Start {
