@@ -179,7 +179,7 @@ async fn terminated_process_and_lost_connection_refuse() {
     let client = &internet.client;
     let proxy = proxy(json!({}), json!({}));
     // The program survives the request to end, to see the refusal.
-    let script = format!("trap '' TERM; {}", get("http://other.test/"));
+    let script = format!("trap '' HUP TERM; {}", get("http://other.test/"));
     let start = managed("p", &script, proxy.clone());
     client.start(asking(start, proxy.clone(), 600_000)).await;
     question(client, 1).await;
