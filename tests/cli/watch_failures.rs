@@ -11,7 +11,7 @@ use tokio::{
 
 use super::{
     command, new_user,
-    watch::{folder, path_text, watching},
+    watch::{content, folder, path_text, watching},
 };
 use crate::{auth::new_token, outpost};
 
@@ -116,6 +116,23 @@ async fn command_that_handles_the_interrupt_ends_the_watch_when_it_ends() {
     let output = running.wait().await;
     assert_eq!(output.code, Some(130));
     assert_eq!(output.stdout, "started\nhandled\n");
+}
+
+#[tokio::test]
+async fn interrupt_after_the_exit_of_the_command_ends_the_watch() {
+    let user = new_user();
+    let folder = folder(&user);
+    let log = path_text(&user.dir().join("log"));
+    // A leftover process holds the streams of the command open.
+    let script = format!(
+        "(while kill -0 $$ 2>/dev/null; do sleep 0.01; done; echo gone > {log}; exec sleep 60) &"
+    );
+    let mut running = watching(&user, &[&folder, "--", "sh", "-c", &script]).await;
+    fs::write(format!("{folder}/f"), "").expect("a file");
+    content(&log, "gone\n").await;
+    running.signal(Signal::INT);
+    let output = running.wait().await;
+    assert_eq!(output.code, Some(130), "{}", output.stderr);
 }
 
 #[tokio::test]

@@ -31,12 +31,13 @@ const MAX_IN_FLIGHT: usize = 16;
 pub(crate) struct Signals {
     end_signals: EndSignals,
     window: UnixSignal,
-    forwarded: Forwarded,
+    received: Received,
 }
 
-/// The signals that were forwarded to a process.
+/// The signals that arrived while a process was attached.
 #[derive(Default)]
-struct Forwarded {
+struct Received {
+    /// Whether an interrupt was forwarded.
     interrupted: bool,
     last: Option<Signal>,
 }
@@ -75,7 +76,7 @@ impl Signals {
                 hangup: signal(SignalKind::hangup())?,
             },
             window: signal(SignalKind::window_change())?,
-            forwarded: Forwarded::default(),
+            received: Received::default(),
         })
     }
 
@@ -97,12 +98,12 @@ impl Signals {
 
     /// Returns whether an interrupt was forwarded.
     pub(crate) fn interrupted(&self) -> bool {
-        self.forwarded.interrupted
+        self.received.interrupted
     }
 
-    /// Returns the last signal that was forwarded.
-    pub(crate) fn forwarded(&self) -> Option<Signal> {
-        self.forwarded.last
+    /// Returns the last signal that arrived while a process was attached, even after its exit.
+    pub(crate) fn received(&self) -> Option<Signal> {
+        self.received.last
     }
 
     /// Forwards signals. Returns the outcome if one ends the attachment. `exited` has the exit code
@@ -114,7 +115,7 @@ impl Signals {
         stop: Option<UnixSignal>,
     ) -> Outcome {
         tokio::select! {
-            outcome = self.end_signals.forward(to, exited, &mut self.forwarded) => outcome,
+            outcome = self.end_signals.forward(to, exited, &mut self.received) => outcome,
             never = forward_size(&mut self.window, to) => match never {},
             never = stop_on_request(to, stop) => match never {},
         }
@@ -141,7 +142,7 @@ impl EndSignals {
         &mut self,
         to: &Attachment<'_>,
         exited: &watch::Receiver<Option<i32>>,
-        forwarded: &mut Forwarded,
+        received: &mut Received,
     ) -> Outcome {
         let is_lost = || {
             to.remote.is_some_and(|remote| {
@@ -162,6 +163,7 @@ impl EndSignals {
                     continue;
                 }
             };
+            received.last = Some(signal);
             let leaves = matches!(signal, Signal::Terminate | Signal::Hangup);
             match to.on_termination {
                 OnTermination::Detach if leaves => return Outcome::Detached,
@@ -184,8 +186,7 @@ impl EndSignals {
                 asked = true;
                 told_at = (!leaves).then(|| Instant::now() + TOLD_AFTER);
             }
-            forwarded.interrupted |= signal == Signal::Interrupt;
-            forwarded.last = Some(signal);
+            received.interrupted |= signal == Signal::Interrupt;
             if in_flight.len() < MAX_IN_FLIGHT {
                 let process = to.process.clone();
                 in_flight.spawn(async move {

@@ -124,7 +124,7 @@ async fn run_command(
     let _ = process
         .terminate_with(Terminate::new().grace(GRACE).tree())
         .await;
-    if let Some(signal) = signals.forwarded() {
+    if let Some(signal) = signals.received() {
         return Ok(CommandEnd::Final(exit::of_signal(signal)));
     }
     match exited {
