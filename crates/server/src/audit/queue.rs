@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::{Event, Subject, batch::Batch, sink::Sink};
 
 /// Lines that wait to be written, in bytes.
-pub(super) const MAX_QUEUED_BYTES: usize = 1024 * 1024;
+const MAX_QUEUED_BYTES: usize = 1024 * 1024;
 /// The time after which a failed write is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// The number of failed writes in a row after which the error is logged again.
