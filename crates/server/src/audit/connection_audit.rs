@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use outpost_engine::{Exit, NotRecorded, Process, ProcessObserver, Session};
+use outpost_engine::{Exit, NotRecorded, Process, ProcessObserver, Session, Start};
 use outpost_fetch::RedirectObserver;
 use outpost_protocol::{Method, NetworkDecision};
 use serde_json::value::RawValue;
@@ -53,6 +53,15 @@ impl ConnectionAudit {
         self.0.is_some()
     }
 
+    /// Records that the client has connected. Its end is recorded when the result is dropped.
+    pub(crate) fn connected(&self) -> ConnectedClient {
+        self.record(None, &Event::Connect {});
+        ConnectedClient {
+            audit: self.clone(),
+            reason: "internal_error",
+        }
+    }
+
     /// Records an event, whether or not the log can be written.
     pub(crate) fn record(&self, process: Option<&str>, event: &Event<'_>) {
         if let Some(client) = &self.0 {
@@ -72,6 +81,19 @@ impl ConnectionAudit {
         };
         client.log.check()?;
         client.write(None, process, event)
+    }
+
+    /// Records a process that is about to start, and observes it.
+    pub(crate) fn admit_start(&self, start: &mut Start) -> Result<(), NotRecorded> {
+        let Some(client) = &self.0 else {
+            return Ok(());
+        };
+        self.admit(Some(&start.id), &Event::start(start))?;
+        start.observer = Some(Arc::new(ProcessAudit {
+            client: Arc::clone(client),
+            process: start.id.clone(),
+        }));
+        Ok(())
     }
 
     /// Records a request if it ends or signals processes. Ending them is no new work: it goes on while the log
@@ -98,15 +120,6 @@ impl ConnectionAudit {
     pub(crate) fn redirect_observer(&self) -> Option<Arc<dyn RedirectObserver>> {
         let client = self.0.clone()?;
         Some(client)
-    }
-
-    /// Returns the observer of a process that is about to start, if events are recorded.
-    pub(crate) fn observer(&self, process: &str) -> Option<Arc<dyn ProcessObserver>> {
-        let client = self.0.as_ref()?;
-        Some(Arc::new(ProcessAudit {
-            client: Arc::clone(client),
-            process: process.to_owned(),
-        }))
     }
 }
 
@@ -138,6 +151,22 @@ impl RedirectObserver for Client {
 
 fn prefix(id: &str) -> String {
     id.chars().take(SESSION_CHARS).collect()
+}
+
+/// Records the end of a connection when it is dropped, even by a panic.
+pub(crate) struct ConnectedClient {
+    audit: ConnectionAudit,
+    /// Why the connection has ended.
+    pub(crate) reason: &'static str,
+}
+
+impl Drop for ConnectedClient {
+    fn drop(&mut self) {
+        let event = Event::Disconnect {
+            reason: self.reason,
+        };
+        self.audit.record(None, &event);
+    }
 }
 
 /// Records the exit of a process and the decisions of its proxy.

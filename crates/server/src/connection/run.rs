@@ -10,7 +10,7 @@ use outpost_rpc::{CloseReason, Framing, Inbound, InboundError, MemoryCharge, Rec
 use super::{Connection, dispatch::Dispatch};
 use crate::{
     ConnectionEnd,
-    audit::{ConnectionAudit, Event},
+    audit::ConnectionAudit,
     auth::Identity,
     server::{ServerState, Transport},
 };
@@ -34,7 +34,7 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
     let identity = transport.identity;
     let principal = settings.auth.principal(transport.peer, identity.as_ref());
     let audit = ConnectionAudit::new(settings.audit.as_ref(), &principal.name, &transport.address);
-    audit.record(None, &Event::Connect {});
+    let mut connected = audit.connected();
     let connection = Connection::new(
         &server,
         (transport.peer, principal, audit),
@@ -149,10 +149,8 @@ pub(crate) async fn run(server: Arc<ServerState>, transport: Transport) -> Conne
         let _ = tokio::time::timeout(settings.writer.close_timeout, finished).await;
     }
     outbox.close(reason);
-    let event = Event::Disconnect {
-        reason: reason.name(),
-    };
-    connection.audit.record(None, &event);
+    connected.reason = reason.name();
+    drop(connected);
     dispatch.end();
     // The close frame is lost if the peer does not read.
     let closed = tokio::time::timeout(settings.writer.close_timeout * 2, &mut writer).await;

@@ -221,16 +221,14 @@ impl Connection {
             return Err(reservation.fail(error));
         }
         let _permit = self.start_permits.acquire().await;
-        let recorded = self.audit.admit(Some(&start.id), &Event::start(&start));
-        if let Err(error) = recorded {
+        if let Err(error) = self.audit.admit_start(&mut start) {
             return Err(reservation.fail(error.into()));
         }
-        start.observer = self.audit.observer(&start.id);
         let id = start.id.clone();
         let started = self.server.engine.start(session, reservation, start).await;
         if let Err(error) = &started {
-            self.audit
-                .record(Some(&id), &Event::not_started(error.kind()));
+            let event = Event::not_started(error.kind());
+            self.audit.record(Some(&id), &event);
         }
         started
     }
