@@ -33,6 +33,26 @@ async fn full_disk_is_logged_and_counted() {
     }
 }
 
+#[tokio::test]
+async fn log_that_is_no_regular_file_does_not_hinder_sandboxes() {
+    let directories = Directories::new();
+    let token = directories.token("ci").await;
+    let pipe = directories.path("audit.pipe");
+    let mode = Mode::RUSR | Mode::WUSR;
+    rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, mode, 0).expect("a pipe");
+    let _reader = open_reader(&pipe);
+    let path = directories.text("audit.pipe");
+    for log in ["/dev/full", &path] {
+        let config = "[principals.ci]\nsandbox = \":workspace\"\n";
+        let server = directories.server(config).args(&["--audit-log", log]);
+        let server = server.start().await;
+        let client = server.client_with_token(&token).await;
+        let script = format!("echo hi; echo x > {path}; true");
+        let output = client.run(sh("p", &script)).await;
+        assert_eq!(output.stdout(), "hi\n", "{log}: {}", output.stderr());
+    }
+}
+
 /// Opens a pipe for reading without waiting for a writer.
 fn open_reader(path: &Path) -> BufReader<File> {
     let mut options = OpenOptions::new();

@@ -169,16 +169,19 @@ async fn secrets_of_the_server_are_hidden() {
     let socket = directories.text("outpost.sock");
     let server = directories
         .server(config)
+        .args(&["--audit-log", &directories.text("audit.log")])
         .listen(&format!("unix://{socket}"));
     let server = server.start().await;
     let client = server.client_with_token(&token).await;
     let script = format!(
-        "cat {0}/tokens.toml; echo >> {0}/tokens.toml; mv {0}/tokens.toml {0}/moved; echo >> {0}/outpost.toml; \
+        "cat {0}/audit.log; echo >> {0}/audit.log; rm -f {0}/audit.log; cat {0}/tokens.toml; echo >> {0}/tokens.toml; mv {0}/tokens.toml {0}/moved; echo >> {0}/outpost.toml; \
          test -S {0}/outpost.sock && echo reachable; touch {0}/ok && echo written",
         directories.text("")
     );
     let log = client.run(sh("p", &script)).await;
     assert_eq!(log.stdout(), "written\n", "{}", log.stderr());
+    let audit = std::fs::read_to_string(directories.path("audit.log")).expect("a file");
+    assert!(audit.lines().all(|line| line.starts_with('{')), "{audit}");
     let tokens = std::fs::read_to_string(directories.path("tokens.toml")).expect("a file");
     assert!(
         tokens.contains("sha256") && !tokens.ends_with("\n\n"),
