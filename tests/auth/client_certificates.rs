@@ -1,5 +1,6 @@
 //! Tests client certificates, by which principals are named.
 
+use outpost_testkit::deadline::poll_until;
 use outpost_testkit::http_client::{UPGRADE, get};
 use outpost_testkit::sh;
 use rcgen::{CertificateParams, DnType};
@@ -94,11 +95,18 @@ async fn assert_refused(host: &Host, client: &TlsClient) {
 
 #[tokio::test]
 async fn client_without_a_certificate_of_the_authority_is_refused() {
-    let host = Host::start(&[]).await;
+    let files = tempfile::tempdir().expect("a directory");
+    let audit_log = files.path().join("audit.log");
+    let host = Host::start(&["--audit-log", audit_log.to_str().expect("a path")]).await;
     let trusting = TlsClient::trusting(&host.tls.authority);
     assert_refused(&host, &trusting).await;
     let own = Authority::new().for_uri("spiffe://example/ci");
     assert_refused(&host, &trusting.with_certificate(&own)).await;
+    poll_until("both refusals in the audit log", || {
+        let lines = std::fs::read_to_string(&audit_log).expect("a file");
+        (lines.matches("\"event\":\"auth_failed\"").count() == 2).then_some(())
+    })
+    .await;
     // The plain listener beside it admits the own user on loopback only.
     let plain = get(host.tls.server.address(), "/", UPGRADE).await;
     assert_eq!(plain.status, 101);
