@@ -222,7 +222,7 @@ async fn failed_test_explains_what_to_do() {
     let untrusted = setup.run(&["hosts", "test", &url]).await;
     assert_eq!(untrusted.code, Some(255), "{untrusted:?}");
     let (_, pin) = untrusted.stderr.split_once("--fingerprint ").unwrap();
-    let pin = pin.split(',').next().unwrap();
+    let pin = pin.split_whitespace().next().unwrap();
     assert_eq!(pin, setup.fingerprint);
     let refused = setup
         .run(&["hosts", "test", &url, "--fingerprint", pin])
@@ -245,6 +245,17 @@ async fn failed_test_explains_what_to_do() {
         .run(&["hosts", "test", "build", "--fingerprint", &other])
         .await;
     assert!(wrong.stderr.contains(pin), "{wrong:?}");
+    let plain = outpost().start().await;
+    let plain = plain.urls()[0].replace("ws://", "wss://");
+    let cleartext = url.replace("wss://", "ws://");
+    for (url, remedy) in [
+        (plain, "does not speak TLS at this port"),
+        (cleartext, "expects TLS; use wss:// in place of ws://"),
+    ] {
+        let swapped = outpost().run(&["hosts", "test", &url]).await;
+        assert_eq!(swapped.code, Some(255), "{swapped:?}");
+        assert!(swapped.stderr.contains(remedy), "{swapped:?}");
+    }
     let gone = outpost().run(&["hosts", "test", "ws://127.0.0.1:1"]).await;
     assert!(gone.stderr.contains("nothing listens at"), "{gone:?}");
 }

@@ -43,6 +43,10 @@ fn dial_message(error: &Arc<DialError>) -> String {
             had_token: false,
             ..
         } => format!("{error} (OUTPOST_TOKEN or --token-file)"),
+        DialError::UntrustedCertificate { ref found } => format!(
+            "the server's certificate is not from a trusted authority; use --ca FILE of its authority, or, if its \
+             operator confirms this fingerprint, --fingerprint {found}"
+        ),
         _ => error.to_string(),
     }
 }

@@ -63,6 +63,9 @@ impl From<io::Error> for UpgradeError {
     }
 }
 
+/// The first byte of a TLS alert, see RFC 8446, section 5.1.
+const TLS_ALERT: u8 = 21;
+
 /// Performs the opening handshake. Returns the bytes that were received after the
 /// response head; they belong to the first frames.
 pub async fn open<S>(io: &mut S, request: UpgradeRequest<'_>) -> Result<Bytes, UpgradeError>
@@ -86,6 +89,11 @@ where
     let end = loop {
         if io.read_buf(&mut received).await? == 0 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        // The server takes the request for a broken TLS handshake.
+        if received[0] == TLS_ALERT {
+            let speaks_tls = "the server expects TLS; use wss:// in place of ws://";
+            return Err(UpgradeError::Malformed(speaks_tls));
         }
         let found = received
             .windows(HEAD_END.len())

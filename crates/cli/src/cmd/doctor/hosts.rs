@@ -63,7 +63,7 @@ async fn check(name: String, host: HostConfig) -> Check {
             works(found)
         }
         Err(error) => {
-            let advice = advice(&error, &endpoint).await;
+            let advice = advice(&error, &endpoint);
             (State::Failed, errors::chain_message(&error), advice)
         }
     }

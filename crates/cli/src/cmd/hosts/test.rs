@@ -6,9 +6,7 @@ use std::{
 };
 
 use anyhow::Context;
-use outpost_client::{
-    DialError, Error, Executor as _, Lease, RemoteExecutor, RemoteOptions, TlsConfig, TlsOptions,
-};
+use outpost_client::{DialError, Error, Executor as _, Lease, RemoteExecutor, RemoteOptions};
 
 use crate::{
     args::{AccessArgs, server_or_launched},
@@ -48,7 +46,7 @@ pub(super) async fn test(args: &Test) -> anyhow::Result<ExitCode> {
         Ok(remote) => remote,
         Err(error) => {
             note(&errors::chain_message(&error));
-            if let Some(advice) = advice(&error, &server).await {
+            if let Some(advice) = advice(&error, &server) {
                 note(&advice);
             }
             return Ok(ExitCode::from(exit::UNREACHABLE));
@@ -90,7 +88,7 @@ async fn round_trip(remote: &RemoteExecutor) -> anyhow::Result<Duration> {
 }
 
 /// Explains what to do about a failed connection, beyond its message.
-pub(crate) async fn advice(error: &Error, server: &Endpoint) -> Option<String> {
+pub(crate) fn advice(error: &Error, server: &Endpoint) -> Option<String> {
     let name = server.description();
     let Error::Unreachable { source, .. } = error else {
         return match error {
@@ -108,13 +106,6 @@ pub(crate) async fn advice(error: &Error, server: &Endpoint) -> Option<String> {
             format!("nothing listens at {name}; check the port, and that the server runs")
         }
         DialError::Connect(_) => format!("check the name and the port of {name}, and the network"),
-        DialError::Tls(_) => {
-            let found = server_fingerprint(server).await?;
-            format!(
-                "its certificate has the fingerprint {found}; if its operator confirms that, add the \
-                 host with --fingerprint {found}, otherwise with --ca FILE of its authority"
-            )
-        }
         DialError::UpgradeRequest(_) => {
             format!("check that {name} is an Outpost server, and its path if it is behind a proxy")
         }
@@ -123,22 +114,4 @@ pub(crate) async fn advice(error: &Error, server: &Endpoint) -> Option<String> {
         }
         _ => return None,
     })
-}
-
-/// The fingerprint of the server's certificate: of the error when another one is expected. The
-/// handshake fails, so that no token is sent.
-async fn server_fingerprint(server: &Endpoint) -> Option<String> {
-    let no_certificate = format!("sha256:{}", "00".repeat(32));
-    let tls = TlsConfig::new(&TlsOptions {
-        fingerprint: no_certificate.parse().ok(),
-        ..TlsOptions::default()
-    });
-    let options = RemoteOptions::default().tls(tls.ok()?);
-    match RemoteExecutor::connect(server.url(), options).await {
-        Err(Error::Unreachable { source, .. }) => match &*source {
-            DialError::WrongCertificate { found } => Some(found.to_string()),
-            _ => None,
-        },
-        _ => None,
-    }
 }

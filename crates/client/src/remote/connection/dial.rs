@@ -67,8 +67,14 @@ pub enum DialError {
     #[error("{0}")]
     Connect(io::Error),
     /// The TLS handshake failed.
-    #[error("TLS: {0}")]
+    #[error("TLS: {}", tls::explained(.0))]
     Tls(io::Error),
+    /// The server has a certificate that is not from a trusted authority.
+    #[error("the server's certificate is not from a trusted authority; its fingerprint is {found}")]
+    UntrustedCertificate {
+        /// The fingerprint of the server's certificate.
+        found: Fingerprint,
+    },
     /// The server has another certificate than the pinned one.
     #[error(
         "the server's certificate has the fingerprint {found}, not the expected one; \
@@ -153,6 +159,7 @@ impl DialError {
             DialError::Token(_)
             | DialError::Connect(_)
             | DialError::Tls(_)
+            | DialError::UntrustedCertificate { .. }
             | DialError::UpgradeRequest(_)
             | DialError::RelayEnded { .. } => false,
         }
@@ -286,6 +293,8 @@ where
                 had_token: bearer_token.is_some(),
                 replaceable: false,
             },
+            // With TLS 1.3, a server refuses a missing client certificate after the handshake.
+            UpgradeError::Io(error) if tls::rustls_error(&error).is_some() => DialError::Tls(error),
             error => error.into(),
         })?;
     let (read, write) = split(stream);
