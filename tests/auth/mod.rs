@@ -10,6 +10,7 @@ mod ended_tokens;
 mod floor;
 mod floor_files;
 mod limits;
+mod listing;
 mod local_users;
 mod network_policies;
 mod principals;

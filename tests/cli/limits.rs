@@ -1,6 +1,8 @@
 //! Tests the limits of `outpost run` and `outpost sandbox`.
 
-use super::{outcome, text};
+use outpost_testkit::deadline::expect_soon;
+
+use super::{new_user, outcome, text};
 
 #[tokio::test]
 async fn line_on_stderr_names_the_limit_that_ended_the_command() {
@@ -63,12 +65,14 @@ async fn limits_hold_in_a_sandbox() {
 async fn limit_that_cannot_be_enforced_is_an_error() {
     // No cgroup is delegated to a program that shares its cgroup with the test; one that has the
     // controllers already enforces the limits.
-    for (flag, value, limit) in [
-        ("--memory", "64MiB", "memoryBytes"),
-        ("--pids", "20", "processes"),
-        ("--cpus", "1.5", "cpus"),
+    for flags in [
+        &["--memory=64MiB"][..],
+        &["--pids=20"],
+        &["--cpus=1.5"],
+        &["--memory=64MiB", "--pids=20"],
     ] {
-        let output = outcome(&["run", flag, value, "--", "echo", "ran"], b"").await;
+        let args = [&["run"], flags, &["--", "echo", "ran"]].concat();
+        let output = outcome(&args, b"").await;
         let stderr = text(&output.stderr);
         if output.status.success() {
             assert_eq!((text(&output.stdout), stderr), ("ran\n", ""));
@@ -76,8 +80,12 @@ async fn limit_that_cannot_be_enforced_is_an_error() {
         }
         assert_eq!(output.status.code(), Some(1));
         assert_eq!(text(&output.stdout), "");
-        let message = format!("outpost: limit cannot be enforced on this executor: {limit}: ");
-        assert!(stderr.starts_with(&message), "{stderr}");
+        let message = "outpost: limit cannot be enforced on this executor: --";
+        assert!(stderr.starts_with(message), "{stderr}");
+        for flag in flags {
+            let (name, _) = flag.split_once('=').expect("a value");
+            assert!(stderr.contains(name), "{name}: {stderr}");
+        }
         assert!(stderr.contains("Delegate=yes"), "{stderr}");
     }
 }
@@ -97,4 +105,31 @@ async fn invalid_limits_are_rejected() {
         assert_eq!(output.status.code(), Some(code), "{flag}");
         assert_eq!(text(&output.stdout), "", "{flag}");
     }
+}
+
+#[tokio::test]
+async fn detached_work_that_a_limit_ended_is_marked() {
+    let user = new_user();
+    let script = "while :; do :; done";
+    let run = [
+        "run",
+        "--detach",
+        "--cpu-time",
+        "1s",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    let id = user.output(&run).await;
+    let id = id.trim_end();
+    let followed = expect_soon("its end", user.run(&["logs", "-f", id])).await;
+    let printed = format!("outpost: a limit ended {id}: CPU time limit\n");
+    assert_eq!(followed.stderr, printed);
+    assert_eq!(user.run(&["logs", id]).await.stderr, printed);
+    let listed = user.output(&["ps"]).await;
+    assert!(listed.contains("exited 152, CPU time limit"), "{listed}");
+    let attached = user.run(&["attach", id]).await;
+    assert_eq!((attached.code, attached.stderr), (Some(152), printed));
+    user.stop().await;
 }

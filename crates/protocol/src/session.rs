@@ -253,6 +253,9 @@ pub struct SessionEntry {
     pub session_id: String,
     /// The name for people.
     pub label: Option<String>,
+    /// The principal that it belongs to, if that is not the one of the caller. Only for the scope `admin`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
     /// Whether a connection is attached.
     pub attached: bool,
     /// The time of its creation, in milliseconds since 1970.

@@ -153,14 +153,16 @@ pub enum LimitError {
     /// A number of CPUs that the kernel cannot enforce.
     #[error("limits.cpus must be between {MIN_CPUS} and {MAX_CPUS}")]
     Cpus,
-    /// This host cannot enforce the limit.
-    #[error("limit cannot be enforced on this executor: {}: {reason}", .name.as_str())]
-    Unenforceable {
-        /// The limit.
-        name: LimitName,
-        /// The reason and the remedy.
-        reason: String,
-    },
+    /// This host cannot enforce these limits, each with the reason and the remedy.
+    #[error("limit cannot be enforced on this executor: {}", with_reasons(.0))]
+    Unenforceable(Vec<(LimitName, String)>),
+}
+
+fn with_reasons(limits: &[(LimitName, String)]) -> String {
+    let limits = limits
+        .iter()
+        .map(|(name, reason)| format!("{}: {reason}", name.as_str()));
+    limits.collect::<Vec<_>>().join("; ")
 }
 
 /// Which limits an executor can enforce.

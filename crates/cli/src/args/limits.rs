@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use outpost_client::{EndedBy, Exit, ResourceLimits};
+use outpost_client::{EndedBy, Executor, Exit, LimitSupport, ResourceLimits};
+use outpost_engine::LimitName;
 
 use crate::units::{byte_size, format_time, parse_size, parse_time};
 
@@ -68,6 +69,44 @@ impl LimitArgs {
         }
     }
 
+    /// Says which of the limits an executor cannot enforce, if there are any.
+    pub(crate) async fn refusal(&self, executor: &dyn Executor) -> Option<String> {
+        if !self.limits().needs_cgroup() {
+            return None;
+        }
+        // If it does not say, the start will.
+        let support = executor.environment().await.ok()?.limits?;
+        self.unenforceable(&support)
+    }
+
+    /// Names the flags whose limits an executor cannot enforce, with the reasons.
+    fn unenforceable(&self, support: &LimitSupport) -> Option<String> {
+        let flags = [
+            ("--memory", self.memory.is_some(), LimitName::MemoryBytes),
+            ("--swap", self.swap.is_some(), LimitName::SwapBytes),
+            ("--cpus", self.cpus.is_some(), LimitName::Cpus),
+            ("--pids", self.pids.is_some(), LimitName::Processes),
+        ];
+        let set = flags.into_iter().filter(|(_, is_set, _)| *is_set);
+        let mut by_reason: Vec<(&String, Vec<&str>)> = Vec::new();
+        for (flag, _, name) in set {
+            let Some(reason) = support.unenforceable.get(name.as_str()) else {
+                continue;
+            };
+            match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, flags)) => flags.push(flag),
+                None => by_reason.push((reason, vec![flag])),
+            }
+        }
+        let lines = by_reason.iter();
+        let lines = lines.map(|(reason, flags)| format!("{}: {reason}", flags.join(", ")));
+        let lines: Vec<_> = lines.collect();
+        (!lines.is_empty()).then(|| {
+            let lines = lines.join("; ");
+            format!("limit cannot be enforced on this executor: {lines}")
+        })
+    }
+
     /// Says which limit ended a command, if one has.
     pub(crate) fn exceeded(&self, exit: &Exit) -> Option<String> {
         match (exit.ended_by?, self) {
@@ -107,9 +146,47 @@ impl LimitArgs {
     }
 }
 
+/// The limit that ended a process, if one has and its size is not known.
+pub(crate) fn ended_by_limit(ended_by: Option<EndedBy>) -> Option<&'static str> {
+    match ended_by? {
+        EndedBy::Oom => Some("out of memory"),
+        EndedBy::CpuLimit => Some("CPU time limit"),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_limits_that_cannot_be_enforced_are_named_by_their_flags() {
+        let args = LimitArgs {
+            memory: Some(1),
+            cpus: Some(1.0),
+            swap: Some(1),
+            cpu_time: Some(Duration::from_secs(1)),
+            ..LimitArgs::default()
+        };
+        let reasons = [
+            ("memoryBytes", "no cgroup"),
+            ("cpus", "no cgroup"),
+            ("swapBytes", "no swap"),
+            ("processes", "no cgroup"),
+        ];
+        let support = LimitSupport {
+            enforceable: Vec::new(),
+            unenforceable: reasons
+                .map(|(name, reason)| (name.to_owned(), reason.to_owned()))
+                .into(),
+        };
+        assert_eq!(
+            args.unenforceable(&support).unwrap(),
+            "limit cannot be enforced on this executor: --memory, --cpus: no cgroup; --swap: no swap"
+        );
+        assert_eq!(args.unenforceable(&LimitSupport::default()), None);
+        assert_eq!(LimitArgs::default().unenforceable(&support), None);
+    }
 
     #[test]
     fn exceeded_limit_is_named() {

@@ -7,7 +7,7 @@ mod on;
 mod tests;
 mod variables;
 
-pub(crate) use limits::LimitArgs;
+pub(crate) use limits::{LimitArgs, ended_by_limit};
 pub(crate) use location::Location;
 pub(crate) use on::{AccessArgs, LAUNCHED, LOCAL, On, OnOrLaunch, SSH, server_or_launched};
 pub(crate) use variables::{Variable, env_args, local_variables, text, variable};

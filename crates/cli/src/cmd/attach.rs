@@ -12,7 +12,7 @@ use outpost_client::{
 use rustix::io::Errno;
 
 use crate::{
-    args::On,
+    args::{On, ended_by_limit},
     console::{
         self, Attachment, EscapeKey, Key, Notice, OnTermination, Outcome, RawMode, Signals,
         StdinForwarder, window_size,
@@ -99,7 +99,20 @@ async fn report(
             print(&format!("another terminal has taken over {id}"));
             ExitCode::FAILURE
         }
-        outcome => exit::after(process, outcome).await,
+        outcome => {
+            let has_exited = matches!(
+                outcome,
+                Outcome::Exited(_) | Outcome::ExitedWithLeftovers(_)
+            );
+            let code = exit::after(process, outcome).await;
+            if has_exited
+                && let Ok(exit) = process.wait().await
+                && let Some(limit) = ended_by_limit(exit.ended_by)
+            {
+                print(&format!("a limit ended {id}: {limit}"));
+            }
+            code
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use anyhow::Context;
 use outpost_client::Stream;
 
 use crate::{
-    args::On,
+    args::{On, ended_by_limit},
     detached::{self, IfAttached},
     exit,
     render::{
@@ -62,6 +62,7 @@ async fn print_transcript(args: &Logs) -> anyhow::Result<ExitCode> {
     let open = || detached::open(server.as_ref(), &args.id, IfAttached::Wait);
     let mut opened = open().await?;
     let mut transcript = Transcript::new(&opened.found.entry, args.follow);
+    let mut ended_by = opened.found.entry.ended_by;
     let wait = if args.follow {
         LONG_POLL
     } else {
@@ -77,9 +78,13 @@ async fn print_transcript(args: &Logs) -> anyhow::Result<ExitCode> {
             }
             page => page.context("cannot read the output of the process")?,
         };
+        ended_by = page.exit.and_then(|exit| exit.ended_by).or(ended_by);
         let items = transcript.add(page);
         // On a separate thread, because stdout may block.
         tokio::task::spawn_blocking(move || print(&items)).await??;
+    }
+    if let Some(limit) = ended_by_limit(ended_by) {
+        note(&format!("a limit ended {}: {limit}", opened.found.name()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ use outpost_client::{EndedProcess, ProcessEntry, ProcessState, SessionEntry};
 use serde::Serialize;
 
 use crate::{
-    args::On,
+    args::{On, ended_by_limit},
     detached::{self, command_of},
     render::{
         out,
@@ -28,7 +28,7 @@ pub(crate) struct Ps {
     #[command(flatten)]
     pub(crate) on: On,
 
-    /// Also list processes of other clients
+    /// Also list processes of other clients and, with the scope admin, of other principals
     #[arg(short, long)]
     pub(crate) all: bool,
 
@@ -61,6 +61,7 @@ pub(crate) async fn ps(args: &Ps) -> anyhow::Result<ExitCode> {
             process,
             command: command_of(session, &process.argv),
             label: detached::label_of(session),
+            principal: session.principal.as_deref(),
             attached: session.attached,
         });
         out::json(&entries.collect::<Vec<_>>())?;
@@ -93,6 +94,9 @@ struct Entry<'a> {
     command: String,
     /// The label of another client's session.
     label: Option<&'a str>,
+    /// The principal, if it is another one than the caller's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principal: Option<&'a str>,
     attached: bool,
 }
 
@@ -106,7 +110,17 @@ fn table(
         .iter()
         .map(|(session, process)| row(session, process, now));
     let rows: Vec<_> = rows.collect();
-    screen.table(["ID", "STATE", "STARTED", "PID", "COMMAND"], &rows)
+    let others = processes.iter().map(|(session, _)| &session.principal);
+    if others.clone().all(Option::is_none) {
+        return screen.table(["ID", "STATE", "STARTED", "PID", "COMMAND"], &rows);
+    }
+    let rows = rows.into_iter().zip(others);
+    let rows = rows.map(|([id, state, started, pid, command], principal)| {
+        let principal = Cell::plain(principal.as_deref().unwrap_or("-"));
+        [id, principal, state, started, pid, command]
+    });
+    let head = ["ID", "PRINCIPAL", "STATE", "STARTED", "PID", "COMMAND"];
+    screen.table(head, &rows.collect::<Vec<_>>())
 }
 
 fn row(session: &SessionEntry, process: &ProcessEntry, now: Duration) -> [Cell; 5] {
@@ -130,6 +144,10 @@ fn state(process: &ProcessEntry, attached: bool) -> Cell {
             (format!("exited {code}"), style)
         }
     };
+    if let Some(limit) = ended_by_limit(process.ended_by) {
+        text.push_str(", ");
+        text.push_str(limit);
+    }
     // A leftover process holds its output open.
     if process.state == ProcessState::Exited {
         text.push_str(", open");
@@ -142,6 +160,7 @@ fn state(process: &ProcessEntry, attached: bool) -> Cell {
 
 #[cfg(test)]
 mod tests {
+    use outpost_client::EndedBy;
     use serde_json::json;
 
     use super::*;
@@ -159,6 +178,7 @@ mod tests {
         SessionEntry {
             session_id: "key".to_owned(),
             label: label.map(str::to_owned),
+            principal: None,
             attached,
             created_at_ms: 0,
             expires_at_ms: None,
@@ -176,6 +196,10 @@ mod tests {
             process("p1", "exited", Some(0)),
             process("p2", "closed", Some(143)),
             process("p3", "starting", None),
+            ProcessEntry {
+                ended_by: Some(EndedBy::Oom),
+                ..process("p4", "closed", Some(137))
+            },
         ];
         let shown = [
             (&ours, &rows[0]),
@@ -183,15 +207,49 @@ mod tests {
             (&others, &rows[2]),
             (&others, &rows[3]),
             (&others, &rows[4]),
+            (&others, &rows[5]),
         ];
         let table = table(&shown, Duration::from_secs(121), Screen::FILE);
         insta::assert_snapshot!(table.join("\n"), @r"
-        ID        STATE              STARTED    PID   COMMAND
-        k3xabcde  running            2 min ago  4711  make
-        zzzzzzzz  running, attached  2 min ago  4711  top
-        p1        exited 0, open     2 min ago  4711  sh -c 'sleep 10'
-        p2        exited 143         2 min ago  4711  sh -c 'sleep 10'
-        p3        starting           2 min ago  -     sh -c 'sleep 10'
+        ID        STATE                      STARTED    PID   COMMAND
+        k3xabcde  running                    2 min ago  4711  make
+        zzzzzzzz  running, attached          2 min ago  4711  top
+        p1        exited 0, open             2 min ago  4711  sh -c 'sleep 10'
+        p2        exited 143                 2 min ago  4711  sh -c 'sleep 10'
+        p3        starting                   2 min ago  -     sh -c 'sleep 10'
+        p4        exited 137, out of memory  2 min ago  4711  sh -c 'sleep 10'
+        ");
+    }
+
+    #[test]
+    fn processes_of_other_principals_are_marked() {
+        let alice = SessionEntry {
+            principal: Some("alice".to_owned()),
+            ..session(Some("$ make"), false)
+        };
+        let own = session(Some("$ top"), false);
+        let sessions = [
+            SessionEntry {
+                processes: vec![process("p1", "running", None)],
+                ..alice
+            },
+            SessionEntry {
+                processes: vec![process("p2", "running", None)],
+                ..own
+            },
+        ];
+        let shown = |all| {
+            let shown = detached::processes(&sessions, all);
+            table(&shown, Duration::from_secs(121), Screen::FILE).join("\n")
+        };
+        insta::assert_snapshot!(shown(false), @r"
+        ID  STATE    STARTED    PID   COMMAND
+        p2  running  2 min ago  4711  top
+        ");
+        insta::assert_snapshot!(shown(true), @r"
+        ID  PRINCIPAL  STATE    STARTED    PID   COMMAND
+        p1  alice      running  2 min ago  4711  make
+        p2  -          running  2 min ago  4711  top
         ");
     }
 }

@@ -140,7 +140,7 @@ async fn detach(args: &Run, server: Option<&Endpoint>) -> anyhow::Result<ExitCod
     }
     let start = with_terminal(args, program(args, server)?);
     let label = command_line::quoted(&args.command);
-    let id = match detached::start(server, start, &label).await? {
+    let id = match detached::start(server, start, &label, &args.limits).await? {
         Ok(id) => id,
         Err(error) => return Ok(exit::not_started(&args.command[0], &error)),
     };
@@ -188,6 +188,11 @@ async fn run_attached(
         Some(sandbox) => start.sandbox(sandbox),
         None => start,
     };
+    if let Some(refusal) = args.limits.refusal(&*target.executor).await {
+        out::note(&refusal);
+        target.close(Leftovers::None).await?;
+        return Ok((ExitCode::FAILURE, false));
+    }
     let starting = target.executor.start(start);
     let started = target.started(starting, &args.command[0], &mut signals);
     let process = match started.await {

@@ -285,6 +285,7 @@ pub(super) mod examples {
         SessionEntry {
             session_id: id.to_owned(),
             label: Some(label.to_owned()),
+            principal: None,
             attached: false,
             created_at_ms: 0,
             expires_at_ms: None,

@@ -56,12 +56,14 @@ pub(crate) async fn list(remote: &RemoteExecutor) -> anyhow::Result<Vec<SessionE
     sessions.context("cannot list the server's processes")
 }
 
-/// The processes of detached work, oldest first; with `all`, those of other clients too.
+/// The processes of detached work, oldest first; with `all`, those of other clients and principals too.
 pub(crate) fn processes(
     sessions: &[SessionEntry],
     all: bool,
 ) -> Vec<(&SessionEntry, &ProcessEntry)> {
-    let matching = sessions.iter().filter(|s| all || is_detached_work(s));
+    let is_own = |session: &SessionEntry| session.principal.is_none();
+    let matching = sessions.iter();
+    let matching = matching.filter(|s| all || is_own(s) && is_detached_work(s));
     let mut processes: Vec<_> = matching
         .flat_map(|session| {
             session

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use outpost_client::{DeliveryMode, Error, Executor, Lease, RemoteExecutor, RemoteOptions, Start};
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use super::{
     session_keys::{SessionKey, SessionKeys},
     sessions::label_for,
 };
-use crate::{endpoint::Endpoint, render::out::note};
+use crate::{args::LimitArgs, endpoint::Endpoint, render::out::note};
 
 const ID_ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH: usize = 8;
@@ -26,8 +26,13 @@ pub(crate) async fn start(
     on: Option<&Endpoint>,
     start: Start,
     command: &str,
+    limits: &LimitArgs,
 ) -> anyhow::Result<Result<String, Error>> {
     let remote = create_session(on, command).await?;
+    if let Some(refusal) = limits.refusal(&remote).await {
+        let _ = remote.close_session().await;
+        bail!(refusal);
+    }
     let id = random_id();
     let keys = match store_key(on, &remote, &id) {
         Ok(keys) => keys,

@@ -125,6 +125,7 @@ impl LocalExecutor {
             options.limits,
         );
         let session = SessionOptions {
+            principal: None,
             peer: Peer::Owner,
             ttl: Ttl::Unlimited,
             label: None,

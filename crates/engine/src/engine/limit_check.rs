@@ -33,9 +33,10 @@ impl Engine {
         let mut reasons = self.unenforceable_limits().await;
         let names = limits.names().into_iter();
         let refused = names.filter_map(|name| Some((name, reasons.remove(&name)?)));
-        match refused.into_iter().next() {
-            Some((name, reason)) => Err(LimitError::Unenforceable { name, reason }),
-            None => Ok(()),
+        let refused: Vec<_> = refused.collect();
+        match refused.is_empty() {
+            true => Ok(()),
+            false => Err(LimitError::Unenforceable(refused)),
         }
     }
 

@@ -102,6 +102,7 @@ impl Engine {
         }
         let options = SessionOptions {
             peer,
+            principal: None,
             ttl: Ttl::For(Duration::ZERO),
             label: None,
             delivery: Delivery::Push,

@@ -88,6 +88,8 @@ pub trait Link: Send + Sync {
 pub struct SessionOptions {
     /// The client that opens it.
     pub peer: Peer,
+    /// The name of its principal, for people.
+    pub principal: Option<String>,
     /// How long it lives while detached.
     pub ttl: Ttl,
     /// A human-readable label.
@@ -107,6 +109,7 @@ pub(super) struct Shared {
     id: SessionId,
     created_at: SystemTime,
     peer: Peer,
+    principal: Option<String>,
     /// Whether it belongs to one connection and is invisible to others.
     private: bool,
     state: Mutex<State>,
@@ -154,6 +157,7 @@ impl Session {
                 id: SessionId::random(),
                 created_at: SystemTime::now(),
                 peer: options.peer,
+                principal: options.principal,
                 private: link.is_none(),
                 state: Mutex::new(State {
                     lease,
@@ -185,6 +189,12 @@ impl Session {
     #[must_use]
     pub fn peer(&self) -> Peer {
         self.shared.peer
+    }
+
+    /// The name of the principal of the client that opened it.
+    #[must_use]
+    pub fn principal(&self) -> Option<&str> {
+        self.shared.principal.as_deref()
     }
 
     /// A key that is unique among all sessions.

@@ -76,6 +76,7 @@ pub(crate) fn try_open(
 ) -> Option<(Session, Epoch)> {
     let options = SessionOptions {
         peer,
+        principal: None,
         ttl: Ttl::For(ttl),
         label: None,
         delivery,

@@ -27,7 +27,7 @@ const LEAF: &str = "outpost.server";
 /// The attributes with which systemd marks a cgroup of a unit with `Delegate=yes`.
 const DELEGATED: [&str; 2] = ["user.delegate", "trusted.delegate"];
 
-const REMEDY: &str = "run the server in a systemd unit of its own with Delegate=yes";
+const REMEDY: &str = "run outpost in a systemd unit of its own with Delegate=yes";
 
 /// The limits that need a cgroup, each with its controller and file.
 const LIMITS: [(LimitName, &str, &str); 4] = [
@@ -53,21 +53,21 @@ pub(crate) struct LimitedRoot {
 enum Unavailable {
     #[error("process trees of kind {0} have no controllers; {REMEDY}")]
     Kind(TreeKind),
-    #[error("cannot use the server's cgroup: {0}; {REMEDY}")]
+    #[error("cannot use outpost's cgroup: {0}; {REMEDY}")]
     Cgroup(io::Error),
     #[error(
-        "the {controller} controller is not available in the server's cgroup {}; it has to be enabled \
+        "the {controller} controller is not available in outpost's cgroup {}; it has to be enabled \
          there, for cgroup version 2: {REMEDY}", .cgroup.display()
     )]
     Missing {
         controller: &'static str,
         cgroup: PathBuf,
     },
-    #[error("the server's cgroup {} is not delegated to it; {REMEDY}", .0.display())]
+    #[error("outpost's cgroup {} is not delegated to it; {REMEDY}", .0.display())]
     NotDelegated(PathBuf),
     #[error("this program may not move itself to another cgroup; {REMEDY} and DelegateSubgroup=")]
     MayNotMove,
-    #[error("another program runs in the server's cgroup, with pid {0}; {REMEDY}")]
+    #[error("another program runs in outpost's cgroup, with pid {0}; {REMEDY}")]
     Occupied(i32),
     #[error("cannot enable the {controller} controller: {error}; {REMEDY}")]
     Enable {

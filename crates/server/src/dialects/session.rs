@@ -51,6 +51,7 @@ pub(crate) fn initialize(
         None => {
             let options = SessionOptions {
                 peer: connection.peer,
+                principal: Some(connection.principal.name.clone()),
                 ttl: ttl.unwrap_or(Ttl::For(server.settings.session_ttl)),
                 label: params.session_label.clone(),
                 delivery: delivery.unwrap_or_default(),
@@ -151,7 +152,9 @@ pub(crate) fn list(connection: &Connection) -> Result<SessionListResult, RpcErro
     let listed = listed.filter(|session| connection.is_listed(session));
     let is_admin = connection.principal.has(AccessScope::Admin);
     Ok(SessionListResult {
-        sessions: listed.map(|session| entry(session, now)).collect(),
+        sessions: listed
+            .map(|session| entry(session, &connection.principal.name, now))
+            .collect(),
         // These sessions belonged to any principal of the server before.
         ended_at_start: if is_admin {
             engine.ended_at_start().to_vec()
@@ -161,13 +164,18 @@ pub(crate) fn list(connection: &Connection) -> Result<SessionListResult, RpcErro
     })
 }
 
-fn entry(session: &Session, now: Instant) -> SessionEntry {
+/// Describes a session to the principal `caller`.
+fn entry(session: &Session, caller: &str, now: Instant) -> SessionEntry {
     let left = session
         .expires()
         .map(|expires| expires.saturating_duration_since(now));
     SessionEntry {
         session_id: session.id().reveal().to_owned(),
         label: session.label(),
+        principal: session
+            .principal()
+            .filter(|principal| *principal != caller)
+            .map(str::to_owned),
         attached: session.is_attached(),
         created_at_ms: unix_millis(session.created_at(), Duration::ZERO),
         expires_at_ms: left.map(|left| unix_millis(SystemTime::now(), left)),
