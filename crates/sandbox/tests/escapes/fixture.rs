@@ -19,7 +19,7 @@ use outpost_sandbox::{
     Plan, PrepareError, PreparedProcess, Program, Rule, Sandbox,
 };
 
-use crate::hidden_landlock;
+use crate::landlock;
 
 /// A directory on the host with a writable workspace, and a sandbox.
 pub(crate) struct Fixture {
@@ -372,12 +372,6 @@ pub(crate) fn program() -> PathBuf {
     path.canonicalize().expect("canonicalize")
 }
 
-/// Returns the levels that can be enforced here.
-pub(crate) fn levels() -> impl Iterator<Item = Level> {
-    let landlock = crate::HAS_LANDLOCK.then_some(Level::Landlock);
-    [Level::Namespaces].into_iter().chain(landlock)
-}
-
 fn sandbox(level: Level) -> Sandbox {
     sandbox_with(level, helper_command())
 }
@@ -391,9 +385,7 @@ pub(crate) fn helper_command() -> HelperCommand {
 }
 
 pub(crate) fn sandbox_with(level: Level, helper: HelperCommand) -> Sandbox {
-    if !crate::HAS_LANDLOCK {
-        hidden_landlock::hide();
-    }
+    landlock::hide_if_absent();
     Sandbox::with_mounter(Some(crate::MOUNTER), helper, level)
 }
 

@@ -8,7 +8,8 @@ use outpost_process::{Command, ResourceLimits, Spawner, SpawnerOptions, Stdio};
 use outpost_sandbox::policy::{Entry, FileSystem, Policy, SpecialPath};
 use outpost_sandbox::{Access, LaunchError, Network, PASSED_FD, SandboxRequest, TurnKey};
 
-use crate::fixture::{Fixture, levels};
+use crate::fixture::Fixture;
+use crate::landlock::levels;
 
 const LIMIT: Duration = Duration::from_secs(30);
 

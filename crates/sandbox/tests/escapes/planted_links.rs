@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use outpost_sandbox::policy::{Entry, FileSystem};
 use outpost_sandbox::{Access, HelperCommand, Level};
 
-use crate::fixture::{Fixture, helper_command, is_root, levels, sandbox_with, text};
+use crate::fixture::{Fixture, helper_command, is_root, sandbox_with, text};
+use crate::landlock::levels;
 
 /// Returns a fixture with a package in the workspace and a home directory beside it.
 fn with_package() -> (Fixture, PathBuf) {

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use outpost_sandbox::Access;
 
-use crate::fixture::{Fixture, levels, text};
+use crate::fixture::{Fixture, text};
+use crate::landlock::levels;
 
 /// Returns a plan with two nested writable roots, and a directory beside them.
 fn nested() -> (Fixture, PathBuf, PathBuf) {

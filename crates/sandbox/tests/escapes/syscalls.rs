@@ -1,6 +1,7 @@
 //! System calls that bypass namespaces.
 
-use crate::fixture::{Fixture, is_root, levels, text};
+use crate::fixture::{Fixture, is_root, text};
+use crate::landlock::levels;
 
 #[test]
 fn outside_processes_are_invisible_and_cannot_be_signalled() {

@@ -1,21 +1,32 @@
-//! Hides Landlock from this process and all that it starts, as on a kernel without it.
+//! The tests with and without Landlock.
 #![expect(unsafe_code, reason = "a seccomp filter")]
 
 use std::ffi::c_int;
 use std::io;
 use std::sync::Once;
 
+use outpost_sandbox::Level;
+
 const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
 const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
 const ABOVE: u16 = (libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-/// Makes the system calls of Landlock, whose numbers are consecutive, fail with `ENOSYS`.
-pub(crate) fn hide() {
-    static FILTER: Once = Once::new();
-    FILTER.call_once(|| install().expect("a seccomp filter"));
+/// Returns the levels that can be enforced in this test program.
+pub(crate) fn levels() -> impl Iterator<Item = Level> {
+    let landlock = crate::HAS_LANDLOCK.then_some(Level::Landlock);
+    [Level::Namespaces].into_iter().chain(landlock)
 }
 
+/// In a test program without Landlock, makes its system calls fail with `ENOSYS`, as on a kernel without it.
+pub(crate) fn hide_if_absent() {
+    static FILTER: Once = Once::new();
+    if !crate::HAS_LANDLOCK {
+        FILTER.call_once(|| install().expect("a seccomp filter"));
+    }
+}
+
+/// Installs a filter for this process and all that it starts. The numbers of the calls are consecutive.
 fn install() -> io::Result<()> {
     let number = |call| u32::try_from(call).expect("a small number");
     let first = number(libc::SYS_landlock_create_ruleset);
