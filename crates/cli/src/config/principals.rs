@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use outpost_engine::LimitName;
 use outpost_engine::sandbox::{
     Access,
