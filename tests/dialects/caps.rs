@@ -19,8 +19,12 @@ async fn each_stream_is_cut_at_the_cap() {
         let outcome = dialect.run(client, "p", script, more).await;
         assert_eq!((&*outcome.stdout, &*outcome.stderr), ("abc", "uv"));
         assert_eq!(outcome.exit_code, 4);
-        if dialect == Dialect::Spawn {
-            assert_eq!(cap_reached(&outcome.whole), (true, false));
+        match dialect {
+            Dialect::Spawn => assert_eq!(cap_reached(&outcome.whole), (true, false)),
+            Dialect::Command => {
+                assert_eq!(outcome.whole["stdoutCapReached"], true);
+                assert!(outcome.whole.get("stderrCapReached").is_none());
+            }
         }
     })
     .await;

@@ -191,7 +191,7 @@ pub struct CommandResult {
     pub stdout: String,
     /// Like `stdout`.
     pub stderr: String,
-    /// Output that the cap of the request allows was dropped. Absent otherwise.
+    /// Output was dropped, beyond the cap or for lack of memory. Absent otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stdout_cap_reached: bool,
     /// Like `stdout_cap_reached`.

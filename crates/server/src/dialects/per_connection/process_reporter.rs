@@ -147,8 +147,8 @@ impl ProcessReporter {
                     exit_code,
                     stdout,
                     stderr,
-                    stdout_cap_reached: self.stdout.truncated,
-                    stderr_cap_reached: self.stderr.truncated,
+                    stdout_cap_reached: self.stdout.is_incomplete(),
+                    stderr_cap_reached: self.stderr.is_incomplete(),
                 };
                 notifier.response(&reply.into_message(&Ok(result)));
             }

@@ -14,6 +14,8 @@ pub(super) struct StreamCap {
     pub(super) encoded_bytes: u64,
     /// Output within the cap was dropped because the final message was full.
     pub(super) truncated: bool,
+    /// Output beyond the cap was dropped.
+    exceeded: bool,
 }
 
 /// The leading bytes of a chunk that are within the cap.
@@ -35,17 +37,20 @@ impl StreamCap {
             buffer: (!streamed).then(Vec::new),
             encoded_bytes: 0,
             truncated: false,
+            exceeded: false,
         }
     }
 
     /// Counts a chunk of `len` bytes. Returns `None` once the cap was reached.
     pub(super) fn take(&mut self, len: usize) -> Option<AllowedPrefix> {
         if self.reached {
+            self.exceeded |= len > 0;
             return None;
         }
         let left = self.cap.map_or(u64::MAX, |cap| cap - self.taken);
         let taken = left.min(len as u64);
         self.taken += taken;
+        self.exceeded |= taken < len as u64;
         // An exactly used cap counts as reached, whether or not more output follows.
         self.reached = taken == left && self.cap.is_some();
         Some(AllowedPrefix {
@@ -59,6 +64,7 @@ impl StreamCap {
     /// bytes of JSON text.
     pub(super) fn consume(&mut self, bytes: &[u8], space: u64) -> bool {
         if self.is_streamed() {
+            self.exceeded |= self.reached && !bytes.is_empty();
             return self.reached;
         }
         let allowed = self.take(bytes.len());
@@ -80,6 +86,11 @@ impl StreamCap {
             }
         }
         true
+    }
+
+    /// Returns whether output was dropped.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.truncated || self.exceeded
     }
 
     /// Returns how many of `len` bytes would be buffered, as far as the cap decides.
