@@ -334,6 +334,8 @@ async fn default_host_is_printed_on_a_terminal_only() {
         "exec $OUTPOST ps",
         "exec $OUTPOST ls .",
         "exec $OUTPOST cp :token ./copy",
+        // The name is too long to be watched.
+        "exec $OUTPOST watch $(printf %300s . | tr ' ' .)",
     ] {
         let printed = on_a_terminal(&setup, &format!("cd $HOME; {line}")).await;
         assert_eq!(printed.matches(told).count(), 1, "{line}: {printed}");

@@ -92,6 +92,11 @@ impl LocationResolver {
         })
     }
 
+    /// The server of `--on`; none for this host.
+    pub(crate) fn default_server(&self) -> Option<&Endpoint> {
+        self.default_server.as_ref()
+    }
+
     /// Determines the server and the path, before connecting; none for stdin and stdout.
     pub(crate) fn address(&self, location: &Location) -> anyhow::Result<Option<Address>> {
         let (server, path) = match location {

@@ -87,8 +87,8 @@ impl Watch {
 /// Watches until a signal arrives, or something fails.
 pub(crate) async fn watch(args: &Watch) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
-    let server = args.on.endpoint()?;
     let locations = LocationResolver::new(&args.on, "outpost watch")?;
+    let server = locations.default_server().cloned();
     let runs = !args.command.is_empty();
     let opening = Batches::open(args, &locations, server.as_ref().filter(|_| runs));
     let mut batches = match signals.unless_ended(opening).await {
