@@ -14,6 +14,7 @@ mod kill;
 mod launched;
 mod limits;
 mod logs;
+mod network;
 mod ps;
 mod released;
 mod run;

@@ -12,12 +12,14 @@ mod exit;
 mod log_queue;
 mod logging;
 mod render;
+mod restrictions;
 mod ssh;
 mod state_directory;
 mod target;
 mod transfer;
 mod units;
 mod user_server;
+mod working_directory;
 
 use std::process::ExitCode;
 

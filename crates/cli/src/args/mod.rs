@@ -2,6 +2,7 @@
 
 mod limits;
 mod location;
+mod network;
 mod on;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ mod variables;
 
 pub(crate) use limits::{LimitArgs, ended_by_limit};
 pub(crate) use location::Location;
+pub(crate) use network::NetworkArgs;
 pub(crate) use on::{AccessArgs, LAUNCHED, LOCAL, On, OnOrLaunch, SSH, server_or_launched};
 pub(crate) use variables::{Variable, env_args, local_variables, text, variable};
 

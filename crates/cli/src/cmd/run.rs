@@ -1,19 +1,18 @@
 //! `outpost run`: runs a command locally, on a server, or detached.
 
 use std::{
-    io::{self, IsTerminal as _, stdin, stdout},
-    os::unix::fs::MetadataExt as _,
-    path::{Component, PathBuf},
+    io::{IsTerminal as _, stdin, stdout},
     process::ExitCode,
     time::Duration,
 };
 
-use outpost_client::{EnvPolicy, Process, RemoteExecutor, Sandbox, Start, Terminate};
-use outpost_engine::sandbox::Level;
+use outpost_client::{EnvPolicy, Process, RemoteExecutor, Start, Terminate};
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    args::{LimitArgs, OnOrLaunch, Variable, env_args, local_variables, text, variable},
+    args::{
+        LimitArgs, NetworkArgs, OnOrLaunch, Variable, env_args, local_variables, text, variable,
+    },
     console::{
         Attachment, EscapeKey, Key, Notice, OnTermination, Outcome, RawMode, Signals,
         StdinForwarder, attach, window_size,
@@ -22,8 +21,10 @@ use crate::{
     endpoint::{Endpoint, cwd_on},
     exit,
     render::{command_line, errors, out},
+    restrictions::Restrictions,
     target::{self, Leftovers, Target},
     units::parse_time,
+    working_directory::directory,
 };
 
 /// Timeout for disconnecting after a second signal.
@@ -40,6 +41,7 @@ const LOCALE: &str = "LC_";
   outpost run -- cargo test                       locally, in a supervised process tree
   outpost run --timeout 30s -- ./flaky.sh         exit code 124 on timeout
   outpost run --memory 2GiB --pids 200 -- make    limits for it and its descendants
+  outpost run --allow-host '*.example.com' -- ./fetch.sh   no other network
   outpost run -t -- htop                          with a terminal
   tar c . | outpost run --on ws://10.0.0.7:7777 -- tar x -C /srv
   outpost run --on build -- make                  a host of `outpost hosts`
@@ -79,6 +81,9 @@ pub(crate) struct Run {
     pub(crate) on: OnOrLaunch,
 
     #[command(flatten)]
+    pub(crate) network: NetworkArgs,
+
+    #[command(flatten)]
     pub(crate) limits: LimitArgs,
 
     /// The command and its arguments
@@ -96,29 +101,37 @@ fn nonzero_time(text: &str) -> Result<Duration, &'static str> {
 
 /// Runs the command. The exit code is its own.
 pub(crate) fn run(args: &Run) -> ExitCode {
-    match args.on.endpoint() {
-        Ok(server) => execute(args, server.as_ref(), None, Level::default()),
+    let requested = args.on.endpoint().and_then(|server| {
+        let network = match server.is_none() && !args.detach {
+            true => args.network.local_policy()?,
+            false => args.network.policy(None),
+        };
+        Ok((server, network))
+    });
+    match requested {
+        Ok((server, network)) => {
+            let restrictions = Restrictions {
+                network,
+                ..Restrictions::default()
+            };
+            execute(args, server.as_ref(), restrictions)
+        }
         Err(error) => exit::report(Err(error), exit::of_remote_error),
     }
 }
 
-/// Runs the command locally in a sandbox; none for full access.
-pub(crate) fn sandboxed(args: &Run, sandbox: Option<Sandbox>, level: Level) -> ExitCode {
-    execute(args, None, sandbox, level)
+/// Runs the command locally with restrictions.
+pub(crate) fn restricted(args: &Run, restrictions: Restrictions) -> ExitCode {
+    execute(args, None, restrictions)
 }
 
-fn execute(
-    args: &Run,
-    server: Option<&Endpoint>,
-    sandbox: Option<Sandbox>,
-    level: Level,
-) -> ExitCode {
+fn execute(args: &Run, server: Option<&Endpoint>, restrictions: Restrictions) -> ExitCode {
     let mut interrupted = false;
     let command = async {
         if args.detach {
-            return detach(args, server).await;
+            return detach(args, server, &restrictions).await;
         }
-        let (code, by_interrupt) = run_attached(args, server, sandbox, level).await?;
+        let (code, by_interrupt) = run_attached(args, server, &restrictions).await?;
         interrupted = by_interrupt;
         Ok(code)
     };
@@ -132,13 +145,17 @@ fn execute(
 }
 
 /// Starts the command as detached work, and prints its id.
-async fn detach(args: &Run, server: Option<&Endpoint>) -> anyhow::Result<ExitCode> {
+async fn detach(
+    args: &Run,
+    server: Option<&Endpoint>,
+    restrictions: &Restrictions,
+) -> anyhow::Result<ExitCode> {
     if server.is_some_and(Endpoint::is_launched) {
         return Ok(exit::misuse(
             "cannot use --on stdio: with --detach: a stdio server exits with its command",
         ));
     }
-    let start = with_terminal(args, program(args, server)?);
+    let start = restrictions.apply(with_terminal(args, program(args, server)?));
     let label = command_line::quoted(&args.command);
     let id = match detached::start(server, start, &label, &args.limits).await? {
         Ok(id) => id,
@@ -162,8 +179,7 @@ fn has_input() -> bool {
 async fn run_attached(
     args: &Run,
     server: Option<&Endpoint>,
-    sandbox: Option<Sandbox>,
-    level: Level,
+    restrictions: &Restrictions,
 ) -> anyhow::Result<(ExitCode, bool)> {
     // Before the start: later signals are for the command.
     let mut signals = Signals::listen()?;
@@ -172,8 +188,8 @@ async fn run_attached(
     let opening = Target::open(server, "outpost run", || {
         let cwd = Some(directory(args.cwd.as_deref())?);
         match args.limits.limits().needs_cgroup() {
-            true => target::local_with_cgroups(cwd, level),
-            false => target::local(cwd, level),
+            true => target::local_with_cgroups(cwd, restrictions.level),
+            false => target::local(cwd, restrictions.level),
         }
     });
     let target = match signals.unless_ended(opening).await {
@@ -184,16 +200,12 @@ async fn run_attached(
         start if !args.tty && StdinForwarder::is_wanted(args.interactive) => start.stdin(),
         start => start,
     };
-    let start = match sandbox {
-        Some(sandbox) => start.sandbox(sandbox),
-        None => start,
-    };
     if let Some(refusal) = args.limits.refusal(&*target.executor).await {
         out::note(&refusal);
         target.close(Leftovers::None).await?;
         return Ok((ExitCode::FAILURE, false));
     }
-    let starting = target.executor.start(start);
+    let starting = target.executor.start(restrictions.apply(start));
     let started = target.started(starting, &args.command[0], &mut signals);
     let process = match started.await {
         Ok(process) => process,
@@ -275,43 +287,6 @@ async fn end_tree(process: &Process, remote: &RemoteExecutor) {
         let tree = Terminate::new().tree();
         let _ = timeout(LEAVE_TIMEOUT, process.terminate_with(tree)).await;
     }
-}
-
-/// The working directory of this program.
-fn current_directory() -> anyhow::Result<PathBuf> {
-    std::env::current_dir().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => anyhow::anyhow!(
-            "the current directory has been deleted; change to another one, or use --cwd"
-        ),
-        _ => anyhow::Error::new(error).context("cannot determine the current directory"),
-    })
-}
-
-/// The working directory of the command, as an absolute path. Contains the symbolic links through which
-/// the shell has entered it, because the sandbox must not follow those that a sandboxed process has made.
-pub(crate) fn directory(cwd: Option<&str>) -> anyhow::Result<PathBuf> {
-    let cwd = PathBuf::from(cwd.unwrap_or_default());
-    if cwd.is_absolute() {
-        return Ok(cwd);
-    }
-    let current = match logical_directory() {
-        Some(logical) => logical,
-        None => current_directory()?,
-    };
-    Ok(current.join(cwd).components().collect())
-}
-
-/// The working directory as in `$PWD`, if it still names this directory.
-fn logical_directory() -> Option<PathBuf> {
-    let logical = PathBuf::from(std::env::var_os("PWD")?);
-    let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
-    if !logical.is_absolute() || !logical.components().all(is_plain) {
-        return None;
-    }
-    let (named, current) = (std::fs::metadata(&logical), std::fs::metadata("."));
-    let (named, current) = (named.ok()?, current.ok()?);
-    let same = (named.dev(), named.ino()) == (current.dev(), current.ino());
-    same.then_some(logical)
 }
 
 /// The command with its environment and working directory.

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, ensure};
-use outpost_engine::netproxy::NetworkPolicy;
+use outpost_engine::netproxy::{NetworkPolicies, NetworkPolicy};
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Map, Value};
 
@@ -61,6 +61,13 @@ impl NetworkPolicyTable {
 }
 
 impl Config {
+    /// Network policies by name.
+    pub(crate) fn network_policies(&self) -> NetworkPolicies {
+        let tables = self.network_policies.iter();
+        let policies = tables.map(|(name, table)| (name.clone(), table.policy()));
+        NetworkPolicies::new(policies.collect())
+    }
+
     /// Checks that all network policies that are named exist.
     pub(super) fn check_network_policies(&self) -> anyhow::Result<()> {
         let policies = self.network_policies();

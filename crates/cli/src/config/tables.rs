@@ -18,7 +18,6 @@ use std::{
 
 use outpost_engine::{
     EnvPolicy, Inherit, Limits, TreeChoice, Ttl,
-    netproxy::NetworkPolicies,
     sandbox::{
         Level,
         policy::{Profile, Profiles},
@@ -391,13 +390,6 @@ impl Config {
             default: self.sandbox.default_profile.clone(),
             configured: self.sandbox.profiles.clone(),
         }
-    }
-
-    /// Network policies by name.
-    pub(crate) fn network_policies(&self) -> NetworkPolicies {
-        let tables = self.network_policies.iter();
-        let policies = tables.map(|(name, table)| (name.clone(), table.policy()));
-        NetworkPolicies::new(policies.collect())
     }
 
     /// Configured MCP servers by name.

@@ -5,9 +5,12 @@ use std::{
     process::ExitCode,
 };
 
-use outpost_engine::sandbox::{
-    Access, HostSupport, Level, Mounter, Network, Origin, PathState, Plan, Rule,
-    Sandbox as HostSandbox, planning::ProcessDirectories,
+use outpost_engine::{
+    netproxy::Rule as NetworkRule,
+    sandbox::{
+        Access, HostSupport, Level, Mounter, Network, Origin, PathState, Plan, Rule,
+        Sandbox as HostSandbox, planning::ProcessDirectories,
+    },
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -34,6 +37,9 @@ pub(super) fn explain(
     let plan = plan(request, &host)?;
     let (layers, unenforceable) = match (&plan, support) {
         (None, _) => (Vec::new(), None),
+        (Some(_), Ok(_)) if request.network.is_some() && level == Level::Landlock => {
+            (Vec::new(), Some(LANDLOCK_NETWORK.to_owned()))
+        }
         (Some(plan), Ok(support)) => (layers(plan, &support, level), None),
         (Some(_), Err(reason)) => (Vec::new(), Some(reason.to_string())),
     };
@@ -65,7 +71,14 @@ fn plan(request: &SandboxRequest, host: &HostSandbox) -> anyhow::Result<Option<P
     };
     match &request.sandbox {
         None => Ok(None),
-        Some(sandbox) => Ok(Some(host.plan(sandbox.policy(), &context)?)),
+        Some(sandbox) => {
+            let mut plan = host.plan(sandbox.policy(), &context)?;
+            if request.network.is_some() {
+                // The proxy takes the place of the network of the sandbox.
+                plan.network = Network::Restricted;
+            }
+            Ok(Some(plan))
+        }
     }
 }
 
@@ -138,6 +151,9 @@ fn layers(plan: &Plan, support: &HostSupport, level: Level) -> Vec<EnforcementLa
     layers
 }
 
+/// Reason why a network policy can't be enforced.
+const LANDLOCK_NETWORK: &str = "sandbox.level is \"landlock\", which can't restrict the network to what a policy allows; set it to \"namespaces\"";
+
 /// Warning about the network.
 const NETWORK: &str = "With network access, it can reach every port and unix socket of this host. A server that runs programs for its clients, such as this one, is a way out of the sandbox.";
 
@@ -165,6 +181,7 @@ impl Explanation<'_> {
     /// Formats for people.
     fn lines(&self, screen: Screen) -> Vec<String> {
         let network = match (self.plan.map(|plan| plan.network), self.level) {
+            _ if self.request.network.is_some() => "what its policy allows, through a proxy",
             (Some(Network::Restricted), Level::Namespaces) => "none, except its own loopback",
             (Some(Network::Restricted), Level::Landlock) => "none",
             (Some(Network::Enabled) | None, _) => "the host's",
@@ -173,8 +190,18 @@ impl Explanation<'_> {
             labelled("profile", &self.request.profile, screen),
             labelled("directory", &shown(&self.request.cwd), screen),
             labelled("network", network, screen),
-            String::new(),
         ];
+        if let Some(rules) = &self.request.network {
+            let row = |name: &'static str| {
+                move |rule: &NetworkRule| labelled(name, &rule.to_string(), screen)
+            };
+            lines.extend(rules.allow.iter().map(row("  allow")));
+            lines.extend(rules.deny.iter().map(row("  deny")));
+            if rules.allow_local {
+                lines.push(labelled("  local", "private addresses as others", screen));
+            }
+        }
+        lines.push(String::new());
         let Some(plan) = self.plan else {
             lines.push("Not sandboxed: it has all of your permissions.".to_owned());
             return lines;
@@ -227,11 +254,24 @@ impl Explanation<'_> {
                 )
             }
         };
+        let policy = self.request.network.as_ref().map(|rules| {
+            let texts = |rules: &[NetworkRule]| -> Vec<_> {
+                rules.iter().map(NetworkRule::to_string).collect()
+            };
+            json!({
+                "allow": texts(&rules.allow), "deny": texts(&rules.deny),
+                "allowLocalBinding": rules.allow_local,
+            })
+        });
         json!({
             "profile": self.request.profile,
             "cwd": self.request.cwd.to_string_lossy(),
             "confined": self.plan.is_some(),
-            "network": network,
+            "network": match policy {
+                Some(_) => json!("managed"),
+                None => json!(network),
+            },
+            "networkPolicy": policy,
             "networkNote": (network == Some(Network::Enabled)).then_some(NETWORK),
             "rules": rules,
             "links": links,
@@ -313,6 +353,8 @@ fn rule_json(rule: &Rule) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use outpost_engine::netproxy::RuleSet;
+
     use super::*;
 
     fn plan() -> Plan {
@@ -359,6 +401,7 @@ mod tests {
             profile: ":workspace".to_owned(),
             cwd: "/ws".into(),
             sandbox: None,
+            network: None,
         }
     }
 
@@ -396,6 +439,36 @@ mod tests {
             rules[2],
             json!({"path": "/ws/.codex", "access": "read", "presence": "absent", "why": "protected"})
         );
+    }
+
+    #[test]
+    fn network_policy_is_listed() {
+        let parsed = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        let request = SandboxRequest {
+            network: Some(RuleSet {
+                allow: parsed(&["*.a.test:443", "10.0.0.0/8"]),
+                deny: parsed(&["b.a.test"]),
+                ..RuleSet::default()
+            }),
+            ..request()
+        };
+        let explanation = Explanation {
+            request: &request,
+            plan: Some(&plan()),
+            level: Level::Namespaces,
+            layers: Vec::new(),
+            unenforceable: None,
+        };
+        let lines = explanation.lines(Screen::FILE);
+        insta::assert_snapshot!(lines[2..6].join("\n"), @r"
+        network     what its policy allows, through a proxy
+          allow     *.a.test:443
+          allow     10.0.0.0/8
+          deny      b.a.test
+        ");
+        let json = explanation.json();
+        assert_eq!(json["network"], "managed");
+        assert_eq!(json["networkPolicy"]["deny"], json!(["b.a.test"]));
     }
 
     #[test]

@@ -10,9 +10,11 @@ pub(crate) use policy::profile_sandbox;
 
 use super::run::{self, Run};
 use crate::{
-    args::{LimitArgs, OnOrLaunch},
+    args::{LimitArgs, NetworkArgs, OnOrLaunch},
     config,
     render::out,
+    restrictions::Restrictions,
+    working_directory::directory,
 };
 
 /// Arguments of `outpost sandbox`.
@@ -21,6 +23,7 @@ use crate::{
   outpost sandbox -- make test                        may write this directory and /tmp; no network
   outpost sandbox --profile :read-only -- cat notes   may write nothing
   outpost sandbox --write ../cache --net -- npm ci
+  outpost sandbox --net-policy npm --allow-host github.com:443 -- npm ci
   outpost sandbox -t --deny ~/.ssh --deny '**/*.pem' -- bash
   outpost sandbox --explain                           what is allowed, and how it is enforced
 
@@ -47,8 +50,11 @@ pub(crate) struct Sandbox {
     pub(crate) deny: Vec<String>,
 
     /// Allow the network
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["net_policy", "allow_host", "deny_host"])]
     pub(crate) net: bool,
+
+    #[command(flatten)]
+    pub(crate) network: NetworkArgs,
 
     /// Give the command a terminal of the size of this one
     #[arg(short, long)]
@@ -82,8 +88,9 @@ pub(crate) struct Sandbox {
 pub(crate) fn sandbox(args: Sandbox) -> anyhow::Result<ExitCode> {
     let config = config::load_config(None)?;
     let level = config.sandbox.level;
-    let cwd = run::directory(args.cwd.as_deref())?;
-    let request = policy::request(&args, &config.profiles(), cwd)?;
+    let cwd = directory(args.cwd.as_deref())?;
+    let profiles = config.profiles();
+    let request = policy::request(&args, &profiles, &config.network_policies(), cwd)?;
     if args.explain {
         return explain::explain(&args, &request, level);
     }
@@ -103,10 +110,16 @@ pub(crate) fn sandbox(args: Sandbox) -> anyhow::Result<ExitCode> {
         env: Vec::new(),
         timeout: None,
         on: OnOrLaunch::default(),
+        network: NetworkArgs::default(),
         limits: args.limits,
         command: args.command,
     };
-    Ok(run::sandboxed(&command, request.sandbox, level))
+    let restrictions = Restrictions {
+        sandbox: request.sandbox,
+        network: request.network.as_ref().map(Into::into),
+        level,
+    };
+    Ok(run::restricted(&command, restrictions))
 }
 
 /// Prints a note on stderr that a profile grants full access, because the configuration may have

@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use outpost_client as client;
-use outpost_engine::sandbox::{
-    Network,
-    policy::{BuiltIn, FileSystem, Policy, Profiles},
+use outpost_engine::{
+    netproxy::{NetworkPolicies, RuleSet},
+    sandbox::{
+        Network,
+        policy::{BuiltIn, FileSystem, Policy, Profiles},
+    },
 };
 
 use super::Sandbox;
@@ -19,18 +22,28 @@ pub(super) struct SandboxRequest {
     pub(super) cwd: PathBuf,
     /// None for full access.
     pub(super) sandbox: Option<client::Sandbox>,
+    /// The rules of the network, instead of the network of the sandbox.
+    pub(super) network: Option<RuleSet>,
 }
 
 /// Combines the profile with the flags.
 pub(super) fn request(
     args: &Sandbox,
     profiles: &Profiles,
+    policies: &NetworkPolicies,
     cwd: PathBuf,
 ) -> anyhow::Result<SandboxRequest> {
     let profile = args.profile.as_ref().unwrap_or(&profiles.default).clone();
+    let network = match args.net {
+        true => None,
+        false => {
+            let of_profile = profiles.network_policy(&profile);
+            args.network.rules(policies, of_profile)?
+        }
+    };
     let sandbox = match profile_sandbox(profiles, &profile, &cwd)? {
-        // `--deny` confines even with full access.
-        None if !args.deny.is_empty() => {
+        // `--deny` and network policies confine even with full access.
+        None if !args.deny.is_empty() || network.is_some() => {
             let full_access = Policy {
                 file_system: FileSystem::Unrestricted,
                 network: Network::Enabled,
@@ -46,6 +59,7 @@ pub(super) fn request(
         profile,
         cwd,
         sandbox,
+        network,
     })
 }
 
@@ -112,7 +126,8 @@ mod tests {
         else {
             panic!("that is another command");
         };
-        request(&args, &Profiles::default(), "/srv".into()).unwrap()
+        let policies = NetworkPolicies::default();
+        request(&args, &Profiles::default(), &policies, "/srv".into()).unwrap()
     }
 
     fn entries(request: &SandboxRequest) -> Vec<Entry> {
@@ -171,6 +186,15 @@ mod tests {
         let network = |args| parse(args).sandbox.unwrap().policy().network;
         assert_eq!(network(""), Network::Restricted);
         assert_eq!(network("--net"), Network::Enabled);
+    }
+
+    #[test]
+    fn network_policy_confines_full_access() {
+        let request = parse("-p :danger-full-access --allow-host a.test:443 --deny-host b.a.test");
+        assert!(request.sandbox.is_some());
+        let rules = request.network.unwrap();
+        assert_eq!((rules.allow.len(), rules.deny.len()), (1, 1));
+        assert_eq!(parse("").network, None);
     }
 
     #[test]
