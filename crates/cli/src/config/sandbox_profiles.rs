@@ -11,12 +11,24 @@ use std::collections::BTreeMap;
 use anyhow::{Context, bail, ensure};
 use outpost_engine::sandbox::{
     Access, Network,
-    policy::{Entry, EntryPath, FileSystem, Profile, Restricted},
+    policy::{Entry, EntryPath, FileSystem, Profile, Profiles, Restricted},
 };
 use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
 use serde_json::{Map, Value, json};
 
+use super::Config;
+
 const UNRESTRICTED: &str = "unrestricted";
+
+impl Config {
+    /// Sandbox profiles by name.
+    pub(crate) fn profiles(&self) -> Profiles {
+        Profiles {
+            default: self.sandbox.default_profile.clone(),
+            configured: self.sandbox.profiles.clone(),
+        }
+    }
+}
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,

@@ -384,14 +384,6 @@ impl Config {
         })
     }
 
-    /// Sandbox profiles by name.
-    pub(crate) fn profiles(&self) -> Profiles {
-        Profiles {
-            default: self.sandbox.default_profile.clone(),
-            configured: self.sandbox.profiles.clone(),
-        }
-    }
-
     /// Configured MCP servers by name.
     pub(crate) fn mcp_servers(&self) -> Result<BTreeMap<String, ServerConfig>, ConfigError> {
         let tables = self.mcp_servers.0.iter();
