@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 use anyhow::Context;
 use outpost_client::{
     ConnectionState, Error, Executor, LocalExecutor, LocalOptions, Process, RemoteExecutor,
-    RemoteOptions, TreeChoice,
+    RemoteOptions, Terminate, TreeChoice,
 };
 use outpost_engine::sandbox::Level;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -130,6 +130,15 @@ pub(crate) async fn disconnect(remote: &RemoteExecutor, leftovers: Leftovers) {
         let _ = timeout(CLOSE_TIMEOUT, remote.close_session()).await;
     }
     let _ = remote.close().await;
+}
+
+/// Ends leftover processes on a server that can end trees but not sessions.
+pub(crate) async fn end_tree(process: &Process, remote: &RemoteExecutor, within: Duration) {
+    let can = remote.capabilities();
+    if can.terminate_tree && !can.process_list {
+        let tree = Terminate::new().tree();
+        let _ = timeout(within, process.terminate_with(tree)).await;
+    }
 }
 
 /// Waits for a lost connection, depending on the leftovers.

@@ -233,16 +233,11 @@ async fn only_trusted_certificates_are_accepted() {
     remote.close().await.unwrap();
 
     // The system does not trust the certificate, and it is for another name.
-    let untrusted = "certificate is not from a trusted authority; its fingerprint is sha256:";
-    let misnamed =
-        "certificate is for localhost and not for 127.0.0.1; connect by a name that it has";
+    let other_name = format!("wss://127.0.0.1:{}", server.port);
+    let unpinned = RemoteOptions::default();
     for (url, options, text) in [
-        (server.url(), RemoteOptions::default(), untrusted),
-        (
-            format!("wss://127.0.0.1:{}", server.port),
-            options,
-            misnamed,
-        ),
+        (server.url(), unpinned, "its fingerprint is sha256:"),
+        (other_name, options, "for localhost and not for 127.0.0.1"),
     ] {
         let (error, cause) = refused(&url, options).await;
         assert!(matches!(error, Error::Unreachable { .. }));
@@ -395,12 +390,8 @@ async fn replaced_token_is_read_again_after_the_old_one_ended() {
     let ConnectionState::Failed { reason, .. } = failed else {
         panic!("{failed:?}");
     };
-    assert_eq!(
-        &*reason,
-        "the server no longer accepts the token; could not reconnect within 2s: the server refused the \
-         token (HTTP status 401: invalid websocket bearer token\\u{1b}[31m); it is wrong, expired or revoked: get a \
-         new one"
-    );
+    let text = "the server no longer accepts the token; could not reconnect within 2s: the server refused the token";
+    assert!(reason.starts_with(text), "{reason}");
     drop(process);
     remote.close().await.unwrap();
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use outpost_client::{EnvPolicy, Process, RemoteExecutor, Start, Terminate};
+use outpost_client::{EnvPolicy, Process, Start};
 use tokio::time::{Instant, timeout};
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
     exit,
     render::{command_line, errors, out},
     restrictions::Restrictions,
-    target::{self, Leftovers, Target},
+    target::{self, Leftovers, Target, end_tree},
     units::parse_time,
     working_directory::directory,
 };
@@ -248,7 +248,7 @@ async fn run_attached(
     if let Some(remote) = &target.remote
         && urgency == ExitUrgency::Normal
     {
-        end_tree(&process, remote).await;
+        end_tree(&process, remote, LEAVE_TIMEOUT).await;
     }
     drop(process);
     // Leftover processes end here. A second signal skips the wait: local processes are killed with this
@@ -278,15 +278,6 @@ enum ExitUrgency {
     Immediate,
     /// The server is unreachable, and the user gave up.
     Abandon,
-}
-
-/// Ends leftover processes on a server that can end trees but not sessions.
-async fn end_tree(process: &Process, remote: &RemoteExecutor) {
-    let can = remote.capabilities();
-    if can.terminate_tree && !can.process_list {
-        let tree = Terminate::new().tree();
-        let _ = timeout(LEAVE_TIMEOUT, process.terminate_with(tree)).await;
-    }
 }
 
 /// The command with its environment and working directory.

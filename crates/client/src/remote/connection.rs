@@ -1,12 +1,16 @@
 //! One connection to a server: pairs requests with responses.
 //!
 //! - [`dial`]: opens transports to URLs, with [`tls`]; [`mod@launch`]: through a launched command
+//! - [`dial_error`], [`tls_errors`]: why that failed; [`certificate_verifiers`]: whom TLS trusts
 //! - [`receiver`]: the task that reads the connection
 
+mod certificate_verifiers;
 pub(super) mod dial;
+pub(super) mod dial_error;
 pub(super) mod launch;
 pub(super) mod receiver;
 pub(super) mod tls;
+mod tls_errors;
 
 use std::{collections::HashMap, sync::OnceLock};
 

@@ -27,7 +27,8 @@ mod token;
 mod watches;
 
 pub use connection::{
-    dial::{DialError, Dialer, Transport, public_address},
+    dial::{Dialer, Transport, public_address},
+    dial_error::DialError,
     tls::{Fingerprint, InvalidFingerprint, TlsConfig, TlsError, TlsOptions},
 };
 pub use executor::RemoteExecutor;

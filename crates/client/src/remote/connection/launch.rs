@@ -14,7 +14,10 @@ use tokio::{
     process::{Child, ChildStdin, ChildStdout, Command},
 };
 
-use super::dial::{DialError, Dialer, Transport, upgrade};
+use super::{
+    dial::{Dialer, Transport, upgrade},
+    dial_error::DialError,
+};
 
 /// Launches a command once. The server ends with its streams, so it can't be dialed again.
 pub(crate) struct LaunchDialer {

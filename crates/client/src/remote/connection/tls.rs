@@ -3,15 +3,11 @@
 use std::{fmt, fs, io, path::PathBuf, str::FromStr, sync::Arc};
 
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore,
-    SignatureScheme,
-    client::{
-        WebPkiServerVerifier,
-        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    },
-    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    ClientConfig, RootCertStore,
+    client::WebPkiServerVerifier,
+    crypto::ring,
     pki_types::{
-        CertificateDer, PrivateKeyDer, ServerName, UnixTime,
+        CertificateDer, PrivateKeyDer, ServerName,
         pem::{self, PemObject as _},
     },
 };
@@ -19,7 +15,11 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use super::dial::DialError;
+use super::{
+    certificate_verifiers::{PinnedCertificate, TrustedCertificate},
+    dial_error::DialError,
+    tls_errors::rejected_certificate,
+};
 use crate::remote::token::{SecretError, read_private_file};
 
 /// Certificates to trust for `wss://`, and the client's own. The default trusts the system's
@@ -175,7 +175,7 @@ pub struct Fingerprint([u8; 32]);
 pub struct InvalidFingerprint;
 
 impl Fingerprint {
-    fn of(certificate: &CertificateDer<'_>) -> Self {
+    pub(super) fn of(certificate: &CertificateDer<'_>) -> Self {
         Fingerprint(Sha256::digest(certificate).into())
     }
 }
@@ -214,133 +214,6 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// Accepts certificates of trusted authorities, and tells the fingerprint of others.
-#[derive(Debug)]
-struct TrustedCertificate {
-    /// None without any trusted authority.
-    inner: Option<Arc<WebPkiServerVerifier>>,
-}
-
-/// The server's certificate is not from a trusted authority.
-#[derive(Debug, thiserror::Error)]
-#[error("the server's certificate {found} is not from a trusted authority")]
-struct UntrustedCertificate {
-    found: Fingerprint,
-}
-
-impl TrustedCertificate {
-    fn inner(&self) -> Result<&WebPkiServerVerifier, rustls::Error> {
-        let inner = self.inner.as_deref();
-        inner.ok_or(rustls::Error::InvalidCertificate(
-            CertificateError::UnknownIssuer,
-        ))
-    }
-}
-
-impl ServerCertVerifier for TrustedCertificate {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let verified = self.inner().and_then(|inner| {
-            inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-        });
-        verified.map_err(|error| match error {
-            rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-                let found = Fingerprint::of(end_entity);
-                rustls::Error::Other(OtherError(Arc::new(UntrustedCertificate { found })))
-            }
-            error => error,
-        })
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.inner()?
-            .verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.inner()?
-            .verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let algorithms = ring::default_provider().signature_verification_algorithms;
-        algorithms.supported_schemes()
-    }
-}
-
-/// Accepts one certificate only. The peer still proves that it has the key.
-#[derive(Debug)]
-struct PinnedCertificate {
-    fingerprint: Fingerprint,
-    provider: Arc<CryptoProvider>,
-}
-
-/// The server has another certificate than the pinned one.
-#[derive(Debug, thiserror::Error)]
-#[error("the server's certificate is {found}")]
-struct WrongCertificate {
-    found: Fingerprint,
-}
-
-impl ServerCertVerifier for PinnedCertificate {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let found = Fingerprint::of(end_entity);
-        if found == self.fingerprint {
-            return Ok(ServerCertVerified::assertion());
-        }
-        let wrong = OtherError(Arc::new(WrongCertificate { found }));
-        Err(rustls::Error::Other(wrong))
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        algorithms.supported_schemes()
-    }
-}
-
 /// Performs the TLS handshake with `host`. Without a `config`, trusts the system's certificates.
 pub(super) async fn connect(
     stream: TcpStream,
@@ -357,66 +230,6 @@ pub(super) async fn connect(
     let connector = TlsConnector::from(config.client);
     let connected = connector.connect(name, stream).await;
     connected.map_err(|error| rejected_certificate(&error).unwrap_or(DialError::Tls(error)))
-}
-
-/// Returns the error about a certificate that is not the pinned one, or not trusted.
-fn rejected_certificate(error: &io::Error) -> Option<DialError> {
-    let rustls::Error::Other(OtherError(error)) = rustls_error(error)? else {
-        return None;
-    };
-    if let Some(WrongCertificate { found }) = error.downcast_ref() {
-        let found = found.clone();
-        return Some(DialError::WrongCertificate { found });
-    }
-    let UntrustedCertificate { found } = error.downcast_ref()?;
-    let found = found.clone();
-    Some(DialError::UntrustedCertificate { found })
-}
-
-/// Returns the error of TLS in an error of a stream.
-pub(super) fn rustls_error(error: &io::Error) -> Option<&rustls::Error> {
-    error.get_ref()?.downcast_ref()
-}
-
-/// Says why a handshake failed, and what to do about it.
-pub(super) fn explained(error: &io::Error) -> String {
-    use CertificateError::{Expired, ExpiredContext, NotValidForNameContext, NotValidYetContext};
-    match rustls_error(error) {
-        Some(rustls::Error::InvalidCertificate(certificate)) => match certificate {
-            Expired | ExpiredContext { .. } => {
-                "the server's certificate has expired; its operator has to renew it".to_owned()
-            }
-            NotValidYetContext { .. } => {
-                "the server's certificate is not valid yet; check the clocks of both hosts".to_owned()
-            }
-            NotValidForNameContext {
-                expected,
-                presented,
-            } => {
-                let presented = match &presented[..] {
-                    [] => "no name".to_owned(),
-                    names => names.join(", "),
-                };
-                let expected = expected.to_str();
-                format!(
-                    "the server's certificate is for {presented} and not for {expected}; connect by a name that it \
-                     has, or pin its fingerprint"
-                )
-            }
-            other => format!("cannot verify the server's certificate: {other}"),
-        },
-        Some(rustls::Error::InvalidMessage(_)) => {
-            "the server does not speak TLS at this port; check the port, or use ws:// for a server on this host"
-                .to_owned()
-        }
-        Some(rustls::Error::AlertReceived(alert)) => format!(
-            "the server refused the handshake ({alert:?}); it may want a client certificate that it trusts"
-        ),
-        _ if error.kind() == io::ErrorKind::UnexpectedEof => {
-            "the server ended the handshake; check that it speaks TLS at this port".to_owned()
-        }
-        _ => error.to_string(),
-    }
 }
 
 #[cfg(test)]
