@@ -256,6 +256,14 @@ async fn failed_test_explains_what_to_do() {
         assert_eq!(swapped.code, Some(255), "{swapped:?}");
         assert!(swapped.stderr.contains(remedy), "{swapped:?}");
     }
+    let default = outpost().env("OUTPOST_HOST", "ws://127.0.0.1:1");
+    let default = default.run(&["run", "--", "true"]).await;
+    assert!(
+        default
+            .stderr
+            .contains("OUTPOST_HOST=ws://127.0.0.1:1: cannot connect"),
+        "{default:?}"
+    );
     let gone = outpost().run(&["hosts", "test", "ws://127.0.0.1:1"]).await;
     assert!(gone.stderr.contains("nothing listens at"), "{gone:?}");
 }

@@ -50,6 +50,8 @@ pub(crate) struct Endpoint {
     /// The URL or the launch command.
     url: String,
     reach: Reach,
+    /// Whether OUTPOST_HOST names it.
+    is_default: bool,
     /// The working directory of commands, and the base of relative paths.
     pub(crate) cwd: Option<String>,
 }
@@ -96,7 +98,8 @@ impl Endpoint {
         if on.is_some() {
             return endpoint.map(Some);
         }
-        let endpoint = endpoint.context("OUTPOST_HOST")?;
+        let mut endpoint = endpoint.context("OUTPOST_HOST")?;
+        endpoint.is_default = true;
         if stderr().is_terminal() {
             let name = endpoint.description();
             note(&format!("using {name}, because OUTPOST_HOST is set"));
@@ -188,8 +191,18 @@ impl Endpoint {
             given: given.to_owned(),
             url: url.to_owned(),
             reach,
+            is_default: false,
             cwd: host.and_then(|host| host.cwd.clone()),
         })
+    }
+
+    /// How the user named it, for errors.
+    pub(crate) fn origin(&self) -> String {
+        let description = self.description();
+        match self.is_default {
+            true => format!("OUTPOST_HOST={description}"),
+            false => format!("--on {description}"),
+        }
     }
 
     /// Connects. A launched server ends with the executor.

@@ -118,7 +118,7 @@ fn connect_context(server: &Endpoint, error: &Error) -> String {
              `outpost serve --listen stdio://` and print nothing else"
                 .to_owned()
         }
-        _ => format!("--on {}", server.description()),
+        _ => server.origin(),
     }
 }
 

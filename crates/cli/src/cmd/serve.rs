@@ -26,7 +26,7 @@ use crate::{
     cmd::hidden,
     config::{self, Config, SettingFlags},
     exit::RUNTIME_SHUTDOWN,
-    logging::{self, Log},
+    logging::{self, Log, LogFormat},
     render::out::{note, note_line},
     target::raise_open_files,
 };
@@ -118,6 +118,7 @@ async fn serve(
     background: bool,
     log: &Log,
 ) -> anyhow::Result<ExitCode> {
+    let log_format = config.log.format;
     // Before the URLs are printed: a client that reads them may send a signal.
     let stdio = config.listen.contains(&Listen::Stdio);
     let mut signals = EndSignals::new(stdio).context("cannot listen for signals")?;
@@ -184,10 +185,11 @@ async fn serve(
         tokio::spawn(listener.serve(server.clone()));
     }
     if config.tls_self_signed {
-        log.lines(&format!(
-            "fingerprint {}\n",
-            certificate::self_signed_fingerprint()?
-        ));
+        let fingerprint = certificate::self_signed_fingerprint()?;
+        log.lines(&match log_format {
+            LogFormat::Json => format!("{{\"fingerprint\":\"{fingerprint}\"}}\n"),
+            LogFormat::Text => format!("fingerprint {fingerprint}\n"),
+        });
     }
     announce(&urls, stdio, log).context("cannot print the URLs")?;
     if background {

@@ -41,9 +41,7 @@ async fn connect_to(server: &Endpoint, options: RemoteOptions) -> anyhow::Result
     let remote = server.connect(options).await;
     remote.map_err(|error| {
         let message = match &error {
-            Error::Unreachable { source, .. } if !is_lost(source) => {
-                format!("--on {}", server.description())
-            }
+            Error::Unreachable { source, .. } if !is_lost(source) => server.origin(),
             Error::Unreachable { .. } | Error::Disconnected { .. } | Error::TimedOut { .. } => {
                 "cannot reach the server; check that it is running and that --on is correct"
                     .to_owned()

@@ -34,9 +34,9 @@ use crate::{
   outpost doctor --config /etc/outpost/outpost.toml
   outpost doctor --json | jq '.checks[] | select(.state != \"works\")'
 
-The exit code is 0 if sandboxing works on this host and the configured certificate, tokens and keys can
-be used, and 1 otherwise. Run it as the user of the server, and in a unit like the server's to check its
-cgroups.")]
+The exit code is 0 if sandboxing works on this host, the configured certificate, tokens and keys
+can be used, and the limits of principals can be enforced; otherwise it is 1. Run it as the user of
+the server, and in a unit like the server's to check its cgroups.")]
 pub(crate) struct Doctor {
     /// Print JSON
     #[arg(long)]

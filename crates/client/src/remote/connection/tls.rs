@@ -185,7 +185,10 @@ impl FromStr for Fingerprint {
 
     /// Accepts both cases, and colons between the digits, as openssl prints them.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digits = text.strip_prefix("sha256:").ok_or(InvalidFingerprint)?;
+        let (algorithm, digits) = text.split_once(':').ok_or(InvalidFingerprint)?;
+        if !algorithm.eq_ignore_ascii_case("sha256") {
+            return Err(InvalidFingerprint);
+        }
         let digits: Vec<u8> = digits.bytes().filter(|byte| *byte != b':').collect();
         let (pairs, []) = digits.as_chunks::<2>() else {
             return Err(InvalidFingerprint);
@@ -242,7 +245,7 @@ mod tests {
         let shown = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(fingerprint.to_string(), shown);
         assert_eq!(shown.parse(), Ok(fingerprint.clone()));
-        let upper = shown.to_uppercase().replace("SHA256", "sha256");
+        let upper = shown.to_uppercase();
         let pairs: Vec<_> = upper.as_bytes()[7..]
             .chunks(2)
             .map(|pair| str::from_utf8(pair).unwrap())
