@@ -1,6 +1,7 @@
 //! Tests sandboxed processes and file operations.
 
 mod agent;
+mod cancelled_starts;
 mod confinement;
 mod connections;
 mod denials;
