@@ -54,6 +54,7 @@ async fn id_is_echoed_unchanged() {
         client.handshake().await;
         let ids = [
             json!(0),
+            json!(-1),
             json!(-7),
             json!(9_007_199_254_740_993_i64),
             json!(i64::MAX),
