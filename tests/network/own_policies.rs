@@ -101,6 +101,32 @@ async fn private_addresses_are_reached_if_listed_or_with_local_binding() {
     }
 }
 
+/// Connects to an echo server as the `ProxyCommand` of ssh does.
+const CONNECT: &str = r#"
+import socket, sys
+proxy = socket.create_connection(('127.0.0.1', 43128))
+proxy.sendall(b'CONNECT allowed.test:%s HTTP/1.1\r\nHost: allowed.test\r\n\r\n' % sys.argv[1].encode())
+reply = proxy.makefile('rb')
+print(reply.readline().split()[1].decode())
+while reply.readline() not in (b'\r\n', b''):
+    pass
+if sys.argv[1] == '2222':
+    proxy.sendall(b'SSH-2.0\n')
+    print(reply.readline().decode())
+"#;
+
+#[tokio::test]
+async fn other_protocols_are_tunnelled_to_an_allowed_port() {
+    let internet = Internet::new().await;
+    let script = internet.server.dir().join("connect.py");
+    std::fs::write(&script, CONNECT).expect("write");
+    let script = script.display();
+    let both = format!("/usr/bin/python3 {script} 2222; /usr/bin/python3 {script} 80");
+    let start = with_policy("p", &both, json!({"allow": ["allowed.test:2222"]}));
+    let text = output(&internet.client, start).await;
+    assert_eq!(text, "200\nSSH-2.0\n\n403\n");
+}
+
 #[tokio::test]
 async fn command_has_the_network_of_its_policy() {
     let internet = Internet::new().await;

@@ -233,6 +233,12 @@ fn warn_about_principals(config: &Config) {
                 "principal may write any directory that it names as working directory; set roots"
             );
         }
+        if principal.network.is_some() && principal.sandbox.is_none() {
+            tracing::warn!(
+                principal = name,
+                "principal has a network policy but may write the files of the server's user; set sandbox"
+            );
+        }
     }
 }
 
