@@ -100,7 +100,8 @@ impl DialError {
     }
 
     /// Whether a retry would fail as well.
-    pub(crate) fn is_permanent(&self) -> bool {
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
         match self {
             DialError::Url(_)
             | DialError::Launch(_)
