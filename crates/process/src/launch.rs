@@ -166,7 +166,7 @@ impl SpawnWorker {
         let cloned = setup.start(cgroup.as_ref().map(AsFd::as_fd), &mut self.stack);
         let Cloned { pid, pidfd } =
             cloned.map_err(|(stage, errno)| prepared.child_failed(stage, errno))?;
-        oom_score::raise(pid);
+        oom_score::raise(pid, setup.oom_score());
         Ok((pid, pidfd))
     }
 

@@ -8,16 +8,28 @@ const INCREASE: i32 = 500;
 /// The highest score, see proc_pid_oom_score_adj(5).
 const MAX: i32 = 1000;
 
-/// Raises the out-of-memory score of a child that runs its program. Its descendants inherit it.
-///
-/// The child cannot do this before `execve`: it shares the memory of a process that is not dumpable, so
-/// its files in `/proc` belong to root. A failure, as for a set-user-ID program, leaves the score as it is.
-pub(crate) fn raise(child: Pid) {
+/// Returns the out-of-memory score of this process's children, as text.
+pub(crate) fn of_children() -> String {
     let own = std::fs::read_to_string("/proc/self/oom_score_adj");
     let own: Option<i32> = own.ok().and_then(|own| own.trim().parse().ok());
     let score = own.unwrap_or(0).saturating_add(INCREASE).min(MAX);
-    let path = format!("/proc/{child}/oom_score_adj");
-    if let Err(error) = std::fs::write(path, score.to_string()) {
-        tracing::debug!(%error, "cannot raise a child's out-of-memory score");
+    score.to_string()
+}
+
+/// Raises the score of this process, whose children inherit it.
+pub(crate) fn raise_own() {
+    write("self", &of_children());
+}
+
+/// Raises the score of a child that runs its program, in case the child could not do it before `execve`: it
+/// shares the memory of the server, and if that is not dumpable, its files in `/proc` belong to root.
+pub(crate) fn raise(child: Pid, score: &str) {
+    write(&child.to_string(), score);
+}
+
+/// On failure, as for a set-user-ID program, the score stays.
+fn write(process: &str, score: &str) {
+    if let Err(error) = std::fs::write(format!("/proc/{process}/oom_score_adj"), score) {
+        tracing::debug!(%error, "cannot raise an out-of-memory score");
     }
 }

@@ -263,6 +263,7 @@ impl SpawnContext {
             legacy_clone,
             close_mode: detect_close_mode(legacy_clone)?,
             signal_reset: SignalReset::detect(legacy_clone)?,
+            raise_oom_score: true,
         };
         let (trees, ended_at_start) = TreeFactory::open(options, clone_mode)?;
         Ok(Self {

@@ -13,6 +13,7 @@ use super::message::{self, Report};
 use super::socket;
 use super::tree_killer::TreeKiller;
 use crate::exit::Exit;
+use crate::oom_score;
 use crate::sys::child_setup::{CloneMode, CloseMode, Stage};
 use crate::sys::clone;
 use crate::sys::fork::{self, Fork};
@@ -46,6 +47,8 @@ impl ReaperFactory {
     pub(super) fn new(server: OwnedFd) -> io::Result<Self> {
         // Ignores Ctrl-C and the like, and makes SIGCHLD available through a signalfd.
         mask::block_all()?;
+        // Before the files in `/proc` belong to root. Subreapers and their programs inherit it.
+        oom_score::raise_own();
         // Programs run as the same user. They must not trace a subreaper, nor copy its socket and report in
         // its name. A program is dumpable again once it is executed.
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
@@ -61,6 +64,7 @@ impl ReaperFactory {
                     legacy_clone: !clone::has_clone3(),
                     close_mode: CloseMode::of_copied_table(),
                     signal_reset: SignalReset::EACH,
+                    raise_oom_score: false,
                 },
             },
             own,

@@ -109,6 +109,8 @@ impl ReaperPool {
             program: prepare(command)?,
             clone_mode: CloneMode {
                 signal_reset: SignalReset::EACH,
+                // The factory raises its own.
+                raise_oom_score: false,
                 ..clone_mode
             },
             factory: Mutex::new(None),

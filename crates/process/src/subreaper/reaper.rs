@@ -13,7 +13,6 @@ use super::message::{self, ControlMessage, MalformedRequest, ReceivedRequest, Re
 use super::socket;
 use super::tree_killer::{MAX_SCANS, TreeKiller};
 use crate::exit::ExitStatus;
-use crate::oom_score;
 use crate::sys::child_setup::{ChildSetup, Stage};
 use crate::sys::child_slot::ChildSlot;
 use crate::sys::stack::ChildStack;
@@ -99,12 +98,9 @@ fn start(request: &ReceivedRequest, features: HostFeatures) -> Report {
     let slot = ChildSlot::new();
     let setup = ChildSetup::new(&request.program, fds, features.clone_mode, &slot);
     match setup.start(None, &mut stack) {
-        Ok(cloned) => {
-            oom_score::raise(cloned.pid);
-            Report::Started {
-                pid: cloned.pid.as_raw_nonzero().get(),
-            }
-        }
+        Ok(cloned) => Report::Started {
+            pid: cloned.pid.as_raw_nonzero().get(),
+        },
         Err((stage, errno)) => Report::Failed(stage, errno),
     }
 }

@@ -20,7 +20,9 @@ use super::clone::{self, CloneOptions, Cloned, Entry};
 use super::mask;
 use super::signal_reset::SignalReset;
 use super::stack::ChildStack;
+use super::write_oom_score;
 use crate::exit;
+use crate::oom_score;
 use crate::program::Program;
 
 /// Everything one child needs, and where it reports a failure.
@@ -35,6 +37,8 @@ pub(crate) struct ChildSetup<'a> {
     argv: Vec<*const c_char>,
     env: Vec<*const c_char>,
     mode: CloneMode,
+    /// Empty if the child inherits the right one.
+    oom_score: String,
     /// The highest open descriptor, for [`CloseMode::Each`].
     highest: RawFd,
     /// Where other threads find the child and its step.
@@ -50,6 +54,8 @@ pub(crate) struct CloneMode {
     pub(crate) legacy_clone: bool,
     pub(crate) close_mode: CloseMode,
     pub(crate) signal_reset: SignalReset,
+    /// Children get a higher out-of-memory score than this process.
+    pub(crate) raise_oom_score: bool,
 }
 
 /// How a child closes the descriptors that are not for it. Those the server opened are close-on-exec
@@ -139,12 +145,21 @@ impl<'a> ChildSetup<'a> {
             argv: program.argv.pointers(),
             env: program.env.pointers(),
             mode,
+            oom_score: match mode.raise_oom_score {
+                true => oom_score::of_children(),
+                false => String::new(),
+            },
             highest: match mode.close_mode {
                 CloseMode::Each => highest_descriptor(),
                 CloseMode::Unshare | CloseMode::Range => 0,
             },
             failure: [AtomicI32::new(0), AtomicI32::new(0)],
         }
+    }
+
+    /// The out-of-memory score of the child.
+    pub(crate) fn oom_score(&self) -> &str {
+        &self.oom_score
     }
 
     /// Clones the child, into the cgroup if there is one, and returns when it runs the program or has
@@ -187,6 +202,7 @@ impl<'a> ChildSetup<'a> {
             return Err((Stage::Group, libc::ECANCELED));
         }
         self.unshare_files()?;
+        write_oom_score::write_own(&self.oom_score);
         set_signals(self.mode.signal_reset.signals, libc::SIG_DFL);
         if self.program.ignore_signals {
             // With SIGCHLD ignored, the program could not wait for its children.

@@ -11,3 +11,4 @@ pub(crate) mod signal_reset;
 pub(crate) mod stack;
 pub(crate) mod wait_children;
 pub(crate) mod waitid;
+mod write_oom_score;

@@ -76,11 +76,12 @@ async fn children_have_a_higher_out_of_memory_score() {
     let own = std::fs::read_to_string("/proc/self/oom_score_adj").expect("procfs is mounted");
     let own: i32 = own.trim().parse().expect("a number");
     for spawner in spawner_of_each_kind() {
-        // Waits, because the score is raised when the program runs already.
-        let script = "read line; cat /proc/self/oom_score_adj";
-        let mut child = start(&spawner, sh(script, PIPES_AND_STDIN)).await;
-        drop(child.stdin.take());
-        let score = finish(&mut child).await.stdout;
+        let score = run(
+            &spawner,
+            command(&["cat", "/proc/self/oom_score_adj"], PIPES),
+        )
+        .await;
+        let score = score.stdout;
         let expected = (own + 500).min(1000);
         assert_eq!(score, format!("{expected}\n"), "{:?}", spawner.tree_kind());
     }
