@@ -66,7 +66,7 @@ pub use outpost_journal::{Chunk, Event, Exit, OutputEnd, Page};
 pub use outpost_netproxy as netproxy;
 pub use outpost_process::{
     ReaperCommand, SpawnError, SpawnErrorKind, Spawner, SpawnerOptions, Stdio, TreeChoice,
-    adapt_heap_to_limits, is_sigint_ignored, is_sigtstp_ignored, memory_limit, restore_sigchld,
+    configure_heap, is_sigint_ignored, is_sigtstp_ignored, memory_limit, restore_sigchld,
     restore_sigint, stop_by_sigtstp, subreaper, trim_heap,
 };
 /// Sandbox policies and their enforcement.

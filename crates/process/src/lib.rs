@@ -89,7 +89,7 @@ pub use prepared::ExecStrings;
 pub use rlimits::Rlimits;
 pub use spawner::{Spawner, SpawnerOptions};
 pub use subreaper::ReaperCommand;
-pub use sys::memory::{adapt_heap_to_limits, trim_heap};
+pub use sys::memory::{configure_heap, trim_heap};
 pub use sys::register::ReadableFd;
 pub use sys::signal_reset::{
     is_sigint_ignored, is_sigtstp_ignored, restore_sigchld, restore_sigint, stop_by_sigtstp,

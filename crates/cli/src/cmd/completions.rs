@@ -2,7 +2,7 @@
 
 use std::{io::Write, process::ExitCode};
 
-use clap::{Command, CommandFactory, builder::PossibleValuesParser};
+use clap::{Command, CommandFactory, Id, builder::PossibleValuesParser};
 use clap_complete::Shell;
 
 use crate::args::Arguments;
@@ -41,6 +41,14 @@ fn for_people(command: &Command) -> Command {
         None => shown,
     };
     let args = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let is_shown = |id: &Id| {
+        command
+            .get_arguments()
+            .any(|arg| arg.get_id() == id && !arg.is_hide_set())
+    };
+    let groups = command
+        .get_groups()
+        .filter(|group| group.get_args().all(is_shown));
     let subcommands = command.get_subcommands().filter(|sub| !sub.is_hide_set());
     let args = args.cloned().map(|arg| {
         if arg.get_id() == "on" || arg.get_id() == "host" {
@@ -49,7 +57,8 @@ fn for_people(command: &Command) -> Command {
             arg
         }
     });
-    shown.args(args).subcommands(subcommands.map(for_people))
+    let shown = shown.args(args).groups(groups.cloned());
+    shown.subcommands(subcommands.map(for_people))
 }
 
 /// Replaces [`HOSTS`] by a command. The generators for elvish and PowerShell leave values out.

@@ -73,7 +73,7 @@ fn try_run(args: Serve) -> anyhow::Result<ExitCode> {
     // Before any secret is read: otherwise other processes of the user could read the memory and the
     // environment of the server, with the session ids of all clients.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).context("cannot protect the memory")?;
-    outpost_engine::adapt_heap_to_limits();
+    outpost_engine::configure_heap();
     let background = args.background;
     if background {
         rustix::process::setsid().context("cannot detach from the terminal")?;

@@ -14,13 +14,21 @@ pub fn trim_heap() {
     };
 }
 
-/// Makes all threads share one heap if the address space of this process is limited. Otherwise each thread
-/// reserves 64 MiB, after which small allocations fail although little is in use. For a program to call before
-/// it has a second thread; this crate never does.
-pub fn adapt_heap_to_limits() {
+/// The size from which an allocation has memory of its own, which is returned when it is freed. By default,
+/// this size grows to 32 MiB when large allocations are freed, and large messages then stay in the heap.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const OWN_MEMORY_BYTES: libc::c_int = 1024 * 1024;
+
+/// Keeps the memory of the heap near the memory in use. If the address space of this process is limited, all
+/// threads share one heap: otherwise each reserves 64 MiB, after which small allocations fail although little
+/// is in use. For a program to call before it has a second thread; this crate never does.
+pub fn configure_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    if getrlimit(Resource::As).current.is_some() {
-        // SAFETY: no preconditions. Returns 0 on failure, which changes nothing.
-        unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+    // SAFETY: no preconditions. Returns 0 on failure, which changes nothing.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_MEMORY_BYTES);
+        if getrlimit(Resource::As).current.is_some() {
+            libc::mallopt(libc::M_ARENA_MAX, 1);
+        }
     }
 }
