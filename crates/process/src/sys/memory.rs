@@ -24,11 +24,16 @@ const OWN_MEMORY_BYTES: libc::c_int = 1024 * 1024;
 /// is in use. For a program to call before it has a second thread; this crate never does.
 pub fn configure_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: no preconditions. Returns 0 on failure, which changes nothing.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_MEMORY_BYTES);
+    {
+        set_heap_parameter(libc::M_MMAP_THRESHOLD, OWN_MEMORY_BYTES);
         if getrlimit(Resource::As).current.is_some() {
-            libc::mallopt(libc::M_ARENA_MAX, 1);
+            set_heap_parameter(libc::M_ARENA_MAX, 1);
         }
     }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn set_heap_parameter(parameter: libc::c_int, value: libc::c_int) {
+    // SAFETY: no preconditions. Returns 0 on failure, which changes nothing.
+    unsafe { libc::mallopt(parameter, value) };
 }
