@@ -243,7 +243,7 @@ mod tests {
     use crate::exit::{Exit, wait_pidfd};
     use crate::spawner::SpawnerOptions;
     use crate::start_progress::AbandonOnDrop;
-    use crate::sys::child_setup::CloseMode;
+    use crate::sys::clone_mode::CloseMode;
     use crate::tree::TreeChoice;
 
     fn command(argv: &[&str]) -> Prepared {

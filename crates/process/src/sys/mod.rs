@@ -3,6 +3,7 @@
 pub(crate) mod child_setup;
 pub(crate) mod child_slot;
 pub(crate) mod clone;
+pub(crate) mod clone_mode;
 pub(crate) mod fork;
 pub(crate) mod mask;
 pub(crate) mod memory;

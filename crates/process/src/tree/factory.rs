@@ -16,7 +16,7 @@ use super::controllers::{self, LimitedRoot};
 use super::group::Group;
 use crate::spawner::SpawnerOptions;
 use crate::subreaper::{ReaperHandle, ReaperPool};
-use crate::sys::child_setup::CloneMode;
+use crate::sys::clone_mode::CloneMode;
 
 /// Which kinds of tree a spawner may use.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
