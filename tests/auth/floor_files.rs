@@ -1,6 +1,8 @@
 //! Tests that file operations, watches, discovery and HTTP requests of a principal with a sandbox are no
 //! way around it.
 
+use std::{fs::Permissions, os::unix::fs::PermissionsExt as _};
+
 use outpost_testkit::{base64, file_uri, sh, unbase64};
 use serde_json::{Value, json};
 
@@ -194,7 +196,9 @@ async fn secrets_of_the_server_are_hidden() {
 async fn replaced_secret_in_a_directory_of_its_own_stays_hidden() {
     let directories = Directories::new();
     let file = directories.path("secrets/tokens.toml");
-    std::fs::create_dir(directories.path("secrets")).expect("a directory");
+    let secrets = directories.path("secrets");
+    std::fs::create_dir(&secrets).expect("a directory");
+    std::fs::set_permissions(secrets, Permissions::from_mode(0o700)).expect("its mode");
     let file = file.to_str().expect("text");
     let token = new_token(file, "ci", &[]).await;
     let config =

@@ -85,13 +85,16 @@ impl NetworkPolicies {
         names.into_iter()
     }
 
-    /// Returns the rules of a policy and of those that it includes.
+    /// Returns the rules of a policy and the patterns of those that it includes. `allow_local` is that of the
+    /// policy itself: that of an included one would apply to the patterns of all.
     ///
     /// # Errors
     /// If no policy has this name, or one that is included.
     pub fn named(&self, name: &str) -> Result<RuleSet, InvalidPolicy> {
         let mut rules = RuleSet::default();
         self.add(name, &mut rules, &mut BTreeSet::new())?;
+        let policy = self.configured.get(name);
+        rules.allow_local = policy.is_some_and(|policy| policy.allow_local);
         Ok(rules)
     }
 
@@ -107,18 +110,18 @@ impl NetworkPolicies {
             Some(name) => self.named(name)?,
             None => RuleSet::default(),
         };
-        let own = NetworkPolicy {
-            allow_local: params.allow_local_binding,
-            ..NetworkPolicy::parse(&params.allow, &params.deny)?
-        };
-        extend(&mut rules, &own);
+        extend(
+            &mut rules,
+            &NetworkPolicy::parse(&params.allow, &params.deny)?,
+        );
+        rules.allow_local |= params.allow_local_binding;
         match rules.allow.len() + rules.deny.len() > MAX_RULES {
             true => Err(InvalidPolicy::TooManyRules),
             false => Ok(rules),
         }
     }
 
-    /// Adds the rules of a policy, unless it was added before. A configured policy takes the place of the
+    /// Adds the patterns of a policy, unless it was added before. A configured policy takes the place of the
     /// built-in one with its name, and includes that by its own name.
     fn add<'a>(
         &'a self,
@@ -126,22 +129,28 @@ impl NetworkPolicies {
         rules: &mut RuleSet,
         added: &mut BTreeSet<&'a str>,
     ) -> Result<(), InvalidPolicy> {
-        let configured = self.configured.get(name);
-        if let Some(policy) = configured.filter(|_| added.insert(name)) {
-            extend(rules, policy);
-            let mut included = policy.include.iter();
-            return included.try_for_each(|name| self.add(name, rules, added));
+        if !added.insert(name) {
+            return Ok(());
         }
-        match presets::preset(name) {
-            Some(preset) => extend(rules, &preset),
-            None if configured.is_some() => {}
-            None => {
-                let name = name.chars().take(MAX_ECHOED).collect();
-                return Err(InvalidPolicy::Unknown(name));
+        let Some(policy) = self.configured.get(name) else {
+            return add_preset(name, rules);
+        };
+        extend(rules, policy);
+        for included in &policy.include {
+            if included != name {
+                self.add(included, rules, added)?;
+            } else if presets::preset(name).is_some() {
+                add_preset(name, rules)?;
             }
         }
         Ok(())
     }
+}
+
+fn add_preset(name: &str, rules: &mut RuleSet) -> Result<(), InvalidPolicy> {
+    let unknown = || InvalidPolicy::Unknown(name.chars().take(MAX_ECHOED).collect());
+    extend(rules, &presets::preset(name).ok_or_else(unknown)?);
+    Ok(())
 }
 
 impl From<&RuleSet> for NetworkPolicyParams {
@@ -160,7 +169,6 @@ impl From<&RuleSet> for NetworkPolicyParams {
 fn extend(rules: &mut RuleSet, policy: &NetworkPolicy) {
     rules.allow.extend_from_slice(&policy.allow);
     rules.deny.extend_from_slice(&policy.deny);
-    rules.allow_local |= policy.allow_local;
 }
 
 #[cfg(test)]
@@ -229,6 +237,28 @@ mod tests {
             names,
             ["cargo", "debian", "git-https", "git-ssh", "npm", "pip"]
         );
+    }
+
+    #[test]
+    fn replaced_built_in_policy_that_is_included_twice_stays_replaced() {
+        let configured = [
+            ("git-https", policy(&[], &["git.test:443"], &[])),
+            ("tools", policy(&["git-https", "ci"], &[], &[])),
+            ("ci", policy(&["git-https", "tools"], &["ci.test"], &[])),
+        ];
+        let configured = configured.map(|(name, policy)| (name.to_owned(), policy));
+        let rules = NetworkPolicies::new(configured.into()).named("ci");
+        let allow = texts(&["ci.test", "git.test:443"]);
+        assert_eq!(shown(&rules.expect("it exists")).0, allow);
+    }
+
+    #[test]
+    fn included_policy_does_not_allow_local_addresses_for_others() {
+        let mut configured = policies().configured;
+        configured.insert("all".to_owned(), policy(&["local"], &["*.test"], &[]));
+        let rules = NetworkPolicies::new(configured).named("all");
+        let allow = texts(&["*.test", "localhost:80"]);
+        assert_eq!(shown(&rules.expect("it exists")), (allow, vec![], false));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! - [`settings`]: the list of settings, collected from the default [`Config`]; their values in
 //!   each source, by precedence
 //! - [`auth_settings`]: converts the settings of authentication
-//! - [`secret_directories`]: directories that contain nothing but files of authentication
+//! - [`secret_directories`]: directories that contain nothing but secret files of the server
 //! - [`values`], [`sandbox_profiles`], [`network_policies`], [`principals`], [`hosts`]: value types and their syntax
 //! - [`sources`]: reads flags, variables and files, each into a [`Layer`]
 //! - [`show`]: output of `config show` and `config/read`
