@@ -25,6 +25,9 @@ const MAX_LOOKUPS: usize = 16;
 /// The longest reason that a decider may give, in bytes. A longer one counts as no answer.
 const MAX_REASON: usize = 1024;
 
+/// The longest method of HTTP that is recorded, in characters. The rest of a longer one is cut off.
+const MAX_METHOD: usize = 64;
+
 /// A decision of the client; none if it did not answer.
 pub type Decision = Option<NetworkAnswer>;
 
@@ -223,6 +226,7 @@ impl Authorizer {
             ),
             Err(refusal) => (refusal.verdict, refusal.source, refusal.reason.as_str()),
         };
+        let method = request.method.as_deref();
         NetworkDecision {
             timestamp: timestamp(),
             scope: DecisionScope::Domain,
@@ -232,7 +236,7 @@ impl Authorizer {
             protocol: request.protocol,
             host: request.host.to_string(),
             port: request.port,
-            method: request.method.clone(),
+            method: method.map(|method| method.chars().take(MAX_METHOD).collect()),
             client: request.client.map(|client| client.to_string()),
             policy_override: outcome == Ok(true),
         }

@@ -270,3 +270,13 @@ async fn mode_refuses_in_a_second_decision_that_nobody_lifts() {
         "non_domain deny mode_guard method_not_allowed"
     );
 }
+
+#[tokio::test]
+async fn long_methods_are_cut_in_decisions() {
+    let mut fixture = Fixture::new(rules(&[], &[]), None);
+    let long = "M".repeat(10_000);
+    let outcome = fixture.authorize_by("a.test", NetworkProtocol::Http, Some(&long));
+    assert!(outcome.await.0.is_err());
+    let records = fixture.authorizer.log.activity.records();
+    assert_eq!(records[0].decision.method.as_deref(), Some(&long[..64]));
+}
