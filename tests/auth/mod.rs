@@ -12,6 +12,7 @@ mod floor_files;
 mod limits;
 mod listing;
 mod local_users;
+mod network_activity;
 mod network_policies;
 mod principals;
 mod refusals;

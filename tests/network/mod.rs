@@ -1,5 +1,6 @@
 //! Tests managed networks: the proxy of a process, and attempts to get past it.
 
+mod activity;
 mod combinations;
 mod decider;
 mod invalid;

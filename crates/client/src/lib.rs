@@ -146,7 +146,8 @@ pub use outpost_engine::{
 pub use outpost_journal::Exit;
 pub use outpost_protocol::{
     DirectoryEntry, EndedBy, EndedProcess, EntryKind, EnvPolicy, ErrorKind,
-    FileMetadata as Metadata, HostInfo, Inherit, LimitSupport, NetworkPolicyParams, PathUri,
+    FileMetadata as Metadata, HostInfo, Inherit, LimitSupport, NetworkDecision,
+    NetworkPolicyParams, NetworkRecord, NetworkResult as NetworkActivity, NetworkVerdict, PathUri,
     ProcessEntry, ProcessState, ResourceLimits, ResourceUsage, SandboxParams, ServerCapabilities,
     ServerInfo, SessionEntry, Shell, Signal, Stream, TerminalSize, WalkEntry, WalkError,
     WalkOptions, WalkResult as Walk,

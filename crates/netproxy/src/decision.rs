@@ -44,16 +44,19 @@ impl Record {
 pub struct Activity {
     /// The last decisions, oldest first.
     records: Mutex<VecDeque<Arc<Record>>>,
+    /// Changed while `records` is locked.
     decisions: AtomicU64,
     bytes: AtomicU64,
     dropped: AtomicU64,
 }
 
 impl Activity {
-    /// Returns the last decisions, oldest first.
+    /// Returns the last decisions, oldest first, and how many older ones are no longer kept.
     #[must_use]
-    pub fn records(&self) -> Vec<Arc<Record>> {
-        self.records.lock().iter().cloned().collect()
+    pub fn records(&self) -> (Vec<Arc<Record>>, u64) {
+        let records = self.records.lock();
+        let dropped = self.decisions() - records.len() as u64;
+        (records.iter().cloned().collect(), dropped)
     }
 
     /// Returns the number of all decisions.
@@ -111,7 +114,6 @@ impl DecisionLog {
         if self.events.try_send(decision.clone()).is_err() {
             self.activity.dropped.fetch_add(1, Ordering::Relaxed);
         }
-        self.activity.decisions.fetch_add(1, Ordering::Relaxed);
         let record = Arc::new(Record {
             decision,
             sent: AtomicU64::new(0),
@@ -122,6 +124,7 @@ impl DecisionLog {
             records.pop_front();
         }
         records.push_back(Arc::clone(&record));
+        self.activity.decisions.fetch_add(1, Ordering::Relaxed);
         record
     }
 }

@@ -174,6 +174,7 @@ methods! {
     ProcessTerminate     "process/terminate"      Exec              Control   (TerminateParams) -> (TerminateResult);
     ProcessResize        "process/resize"         Exec              Control   (ResizeParams) -> (Empty);
     ProcessList          "process/list"           Exec              Free      (Empty) -> (ListResult);
+    ProcessNetwork       "process/network"        Exec              Keyed     (NetworkParams) -> (NetworkResult);
     ProcessSpawn         "process/spawn"          App               Keyed     (SpawnParams) -> (Empty);
     ProcessWriteStdin    "process/writeStdin"     App               Keyed     (WriteStdinParams) -> (Empty);
     ProcessResizePty     "process/resizePty"      App               Control   (ResizePtyParams) -> (Empty);

@@ -191,6 +191,8 @@ pub struct ServerCapabilities {
     pub limits: bool,
     /// `network` of `process/start` and `command/exec`.
     pub network_policies: bool,
+    /// `process/network`.
+    pub process_network: bool,
     /// `strict` of `initialize`.
     pub strict: bool,
 }

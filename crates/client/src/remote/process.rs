@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use outpost_protocol::{
-    Base64Bytes, Empty, Method, ReadParams, ReadResult, ResizeParams, Signal, SignalParams,
-    TerminalSize, TerminateParams, TerminateResult, WriteParams, WriteResult,
+    Base64Bytes, Empty, Method, NetworkParams, NetworkResult as NetworkActivity, ReadParams,
+    ReadResult, ResizeParams, Signal, SignalParams, TerminalSize, TerminateParams, TerminateResult,
+    WriteParams, WriteResult,
 };
 
 use super::{
@@ -54,6 +55,23 @@ impl ProcessPeek {
         let session = self.session();
         let result: ReadResult = session.call_retrying(Method::ProcessRead, &params).await?;
         Ok(page_of(result))
+    }
+
+    /// Returns the decisions and the traffic of its managed network. Fails if it has none. The server
+    /// must announce `processNetwork`.
+    ///
+    /// Cancel safe.
+    pub async fn network(&self) -> Result<NetworkActivity, Error> {
+        require(
+            self.session().capabilities().process_network,
+            "processNetwork",
+        )?;
+        let params = NetworkParams {
+            process_id: self.process_id.clone(),
+            session_id: self.session_id()?,
+        };
+        let session = self.session();
+        session.call_retrying(Method::ProcessNetwork, &params).await
     }
 
     /// Signals the process group. Does nothing if the process has exited. For signals other than

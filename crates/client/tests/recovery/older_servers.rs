@@ -70,6 +70,10 @@ async fn unannounced_capabilities_are_not_used() {
         (remote.processes().await.unwrap_err(), "processList"),
         (remote.sessions().await.unwrap_err(), "sessionList"),
         (
+            remote.inspect(None, "p").network().await.unwrap_err(),
+            "processNetwork",
+        ),
+        (
             remote.start(start().size(1, 1)).await.unwrap_err(),
             "resize",
         ),

@@ -36,7 +36,7 @@ async fn plain_request_reaches_its_target_without_hop_by_hop_headers() {
         assert!(!mirrored.contains(header), "{mirrored}");
     }
     assert_eq!(fixture.decision().await, "allow allow http a.test 80");
-    let records = fixture.proxy.activity().records();
+    let (records, _) = fixture.proxy.activity().records();
     assert!(records[0].sent_bytes() > 30 && records[0].received_bytes() > 30);
 }
 
@@ -125,7 +125,7 @@ async fn tunnel_relays_both_directions() {
     received.expect("read");
     assert!(echoed == block);
     let activity = fixture.proxy.activity();
-    let record = &activity.records()[0];
+    let record = &activity.records().0[0];
     assert_eq!(
         (record.sent_bytes(), record.received_bytes()),
         (300_000, 300_000)

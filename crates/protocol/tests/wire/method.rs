@@ -24,6 +24,7 @@ fn table() {
     ProcessTerminate process/terminate family="exec" lane=Control
     ProcessResize process/resize family="exec" lane=Control
     ProcessList process/list family="exec" lane=Free
+    ProcessNetwork process/network family="exec" lane=Keyed
     ProcessSpawn process/spawn family="app-server" lane=Keyed
     ProcessWriteStdin process/writeStdin family="app-server" lane=Keyed
     ProcessResizePty process/resizePty family="app-server" lane=Control

@@ -22,6 +22,7 @@ pub(crate) fn required_scope(method: Method) -> Option<AccessScope> {
         | Method::ProcessTerminate
         | Method::ProcessResize
         | Method::ProcessList
+        | Method::ProcessNetwork
         | Method::ProcessSpawn
         | Method::ProcessWriteStdin
         | Method::ProcessResizePty

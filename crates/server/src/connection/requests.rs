@@ -5,9 +5,9 @@ use std::sync::Arc;
 use outpost_protocol::{
     AccessScope, CommandParams, CommandResizeParams, CommandTerminateParams, CommandWriteParams,
     ConfigReadParams, ConfigReadResult, Empty, HttpRequestParams, KillParams, Lane, ListResult,
-    Method, ReadParams, ResizeParams, ResizePtyParams, RpcError, SessionCloseParams, SignalParams,
-    SpawnParams, StartParams, StatusResult, TerminateParams, V0ExecParams, V0TerminateParams,
-    V0WriteParams, WriteParams, WriteStdinParams,
+    Method, NetworkParams, ReadParams, ResizeParams, ResizePtyParams, RpcError, SessionCloseParams,
+    SignalParams, SpawnParams, StartParams, StatusResult, TerminateParams, V0ExecParams,
+    V0TerminateParams, V0WriteParams, WriteParams, WriteStdinParams,
 };
 use outpost_rpc::MemoryCharge;
 use serde::{Serialize, de::DeserializeOwned};
@@ -85,6 +85,15 @@ impl Dispatch {
                     exec::read(caller, params, reply).await;
                     drop(pending);
                 };
+                self.lanes.run_read(key, Box::pin(job)).await;
+                Some(())
+            }
+            Method::ProcessNetwork => {
+                let (params, reply) = request.parse::<NetworkParams>()?;
+                let caller = caller.for_session(params.session_id.as_deref());
+                let (caller, reply) = reply.accept(caller)?;
+                let key = lane(&params.process_id, params.session_id.as_deref());
+                let job = exec::network(caller, params, reply);
                 self.lanes.run_read(key, Box::pin(job)).await;
                 Some(())
             }

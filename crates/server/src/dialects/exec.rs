@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use outpost_engine::{Event, Process, Seq, Session, Start, Terminated};
 use outpost_protocol::{
-    Empty, ErrorKind, OutputEncoder, PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, ProcessClosed,
-    ProcessExited, ReadChunk, ReadParams, ReadResult, ResizeParams, RpcError, SandboxParams,
-    SandboxType, SignalParams, StartParams, StartResult, TerminateParams, TerminateResult,
-    WriteParams, WriteResult, base64,
+    Empty, ErrorKind, NetworkDecision, NetworkParams, NetworkRecord, NetworkResult, OutputEncoder,
+    PROCESS_CLOSED, PROCESS_EXITED, PROCESS_OUTPUT, ProcessClosed, ProcessExited, ReadChunk,
+    ReadParams, ReadResult, ResizeParams, RpcError, SandboxParams, SandboxType, SignalParams,
+    StartParams, StartResult, TerminateParams, TerminateResult, WriteParams, WriteResult, base64,
 };
 use outpost_rpc::{MemoryCharge, charged_bytes};
 
@@ -21,6 +21,8 @@ use crate::{
 const RESPONSE_OVERHEAD_BYTES: usize = 512;
 /// Size of a chunk without its output.
 const CHUNK_OVERHEAD_BYTES: usize = 64;
+/// Size of a decision without its host and its reason.
+const RECORD_OVERHEAD_BYTES: usize = 384;
 /// Output bytes in one response, whatever the client requests. Encoded as base64 it still
 /// fits into the largest message.
 const MAX_PAGE_BYTES: usize = 45 * 1024 * 1024;
@@ -119,12 +121,53 @@ pub(crate) async fn resize(session: Session, params: ResizeParams) -> Result<Emp
     Ok(Empty {})
 }
 
+/// Responds with the decisions and the traffic of the proxy of a process.
+pub(crate) async fn network(caller: Caller, params: NetworkParams, reply: Reply) {
+    let activity = find(&caller, &params.process_id).and_then(|process| {
+        let activity = process.network_activity().cloned();
+        activity.ok_or_else(|| {
+            let id = params.process_id;
+            RpcError::invalid_request(format!("process {id} has no managed network"))
+        })
+    });
+    let Some((activity, reply)) = reply.accept(activity) else {
+        return;
+    };
+    let (records, dropped_decisions) = activity.records();
+    let expected = records.iter().fold(RESPONSE_OVERHEAD_BYTES, |sum, record| {
+        let NetworkDecision { reason, host, .. } = &record.decision;
+        sum + RECORD_OVERHEAD_BYTES + reason.len() + host.len()
+    });
+    let reserved = caller.connection.reserve(expected).await;
+    let Some((reservation, reply)) = reply.accept(reserved) else {
+        return;
+    };
+    let decisions = records.iter().map(|record| NetworkRecord {
+        decision: record.decision.clone(),
+        sent_bytes: record.sent_bytes(),
+        received_bytes: record.received_bytes(),
+    });
+    let decisions: Vec<_> = decisions.collect();
+    let result = NetworkResult {
+        decision_count: dropped_decisions + decisions.len() as u64,
+        dropped_decisions,
+        lost_decisions: activity.dropped_events(),
+        bytes: activity.bytes(),
+        decisions,
+    };
+    reply.send_large(result, expected, reservation);
+}
+
+fn find(caller: &Caller, id: &str) -> Result<Process, RpcError> {
+    caller.session.find(id).map_err(|error| {
+        RpcError::invalid_request(error.to_string()).with_kind(ErrorKind::UnknownProcess)
+    })
+}
+
 /// Reads a page of the journal. Responds at once if there are events after the cursor;
 /// otherwise waits in a task of its own, so that the lane is not blocked.
 pub(crate) async fn read(caller: Caller, params: ReadParams, reply: Reply) {
-    let found = caller.session.find(&params.process_id).map_err(|error| {
-        RpcError::invalid_request(error.to_string()).with_kind(ErrorKind::UnknownProcess)
-    });
+    let found = find(&caller, &params.process_id);
     let Some((process, reply)) = reply.accept(found) else {
         return;
     };

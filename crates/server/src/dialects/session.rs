@@ -88,6 +88,7 @@ pub(crate) fn initialize(
             fs_watch: true,
             limits: true,
             network_policies: true,
+            process_network: true,
             strict: true,
             // A capability is announced only where it works.
             session_list: connection.lists_sessions(),

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use crate::peer::{Peer, server, server_with};
 
 /// Methods that accept a `sessionId`.
-const METHODS: [&str; 4] = [
+const METHODS: [&str; 5] = [
     "process/read",
+    "process/network",
     "process/signal",
     "process/terminate",
     "session/close",

@@ -20,7 +20,7 @@ enum TestMessage {
 }
 
 /// Starts are listed more than once, so that processes run in most cases.
-const METHODS: [&str; 38] = [
+const METHODS: [&str; 39] = [
     "initialize",
     "initialized",
     "process/start",
@@ -29,6 +29,7 @@ const METHODS: [&str; 38] = [
     "process/start",
     "process/list",
     "process/read",
+    "process/network",
     "process/write",
     "process/signal",
     "process/terminate",
