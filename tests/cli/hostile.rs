@@ -115,6 +115,7 @@ fn initialized(request: &Value) -> Message {
     let capabilities = json!({
         "processList": true, "sessionList": true, "takeover": true, "closeStdin": true,
         "signals": true, "timeouts": true, "terminateTree": true, "resize": true,
+        "processNetwork": true,
     });
     let answer = json!({
         "sessionId": "0f0f0f0f-0f0f-4f0f-8f0f-0f0f0f0f0f0f", "userAgent": HOSTILE,
@@ -160,6 +161,17 @@ fn naming(request: &Value) -> Vec<Message> {
         Some("initialize") => return vec![initialized(request)],
         Some("session/list") => json!({"sessions": [session(&format!("$ {HOSTILE}"))]}),
         Some("process/list") => json!({"processes": [process]}),
+        Some("process/network") => {
+            let decision = json!({
+                "timestamp": HOSTILE, "scope": "domain", "decision": "deny", "source": "decider",
+                "reason": HOSTILE, "protocol": "http", "host": HOSTILE, "port": 80,
+                "policyOverride": false, "sentBytes": 0, "receivedBytes": 0,
+            });
+            json!({
+                "decisions": [decision], "decisionCount": 3, "droppedDecisions": 1,
+                "lostDecisions": 1, "bytes": 0,
+            })
+        }
         Some("fs/getMetadata") => json!({
             "isDirectory": true, "isFile": false, "isSymlink": false, "size": 0,
             "createdAtMs": 0, "modifiedAtMs": 0,
@@ -194,6 +206,7 @@ async fn errors_of_servers_are_made_visible() {
             &format!("$OUTPOST cp -q {on} /etc/passwd :/x"),
             &format!("$OUTPOST ps {on}"),
             &format!("$OUTPOST ps --json {on}"),
+            &format!("$OUTPOST ps --net s/p {on}"),
             &format!("$OUTPOST logs {on} p"),
             &format!("$OUTPOST logs -f {on} s/p"),
             &format!("$OUTPOST attach {on} p"),
@@ -221,6 +234,8 @@ async fn names_of_servers_are_made_visible() {
     for command in [
         &format!("$OUTPOST ps {on}"),
         &format!("$OUTPOST ps --all --json {on}"),
+        &format!("$OUTPOST ps --net p {on}"),
+        &format!("$OUTPOST ps --net p --json {on}"),
         &format!("$OUTPOST ls {on} /x"),
         &format!("$OUTPOST ls -l {on} /x"),
         &format!("$OUTPOST ls --json {on} /x"),

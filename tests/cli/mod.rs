@@ -16,6 +16,7 @@ mod limits;
 mod logs;
 mod network;
 mod ps;
+mod ps_network;
 mod released;
 mod run;
 mod run_on;

@@ -1,4 +1,8 @@
 //! `outpost ps`: lists detached work.
+//!
+//! - [`network`]: lists the decisions about the network of a process
+
+mod network;
 
 use std::{
     process::ExitCode,
@@ -23,7 +27,8 @@ use crate::{
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   outpost ps
-  outpost ps --all --json | jq '.[].command'")]
+  outpost ps --all --json | jq '.[].command'
+  outpost ps --net k3                     the hosts that k3xabcde asked for")]
 pub(crate) struct Ps {
     #[command(flatten)]
     pub(crate) on: On,
@@ -31,6 +36,10 @@ pub(crate) struct Ps {
     /// Also list processes of other clients and, with the scope admin, of other principals
     #[arg(short, long)]
     pub(crate) all: bool,
+
+    /// List the decisions about the network of this process instead: an id, or a prefix of it
+    #[arg(long, value_name = "ID", conflicts_with = "all")]
+    pub(crate) net: Option<String>,
 
     /// Print JSON
     #[arg(long)]
@@ -41,6 +50,9 @@ pub(crate) struct Ps {
 pub(crate) async fn ps(args: &Ps) -> anyhow::Result<ExitCode> {
     let server = args.on.endpoint()?;
     let on = server.as_ref();
+    if let Some(id) = &args.net {
+        return network::show(on, id, args.json).await;
+    }
     let sessions = match detached::connect_if_running(on, detached::brief_options()).await? {
         Some(remote) => {
             let sessions = detached::list(&remote).await?;
