@@ -50,6 +50,24 @@ async fn capability_token_is_required() {
 }
 
 #[tokio::test]
+async fn short_capability_token_is_logged_with_its_length() {
+    let warns = async |token: &str| {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = secret_file(dir.path(), "token", token);
+        let file = file.to_str().expect("a path");
+        let args = ["--ws-auth", "capability-token", "--ws-token-file", file];
+        let log = outpost().args(&args).start().await.stderr();
+        let warning = log.lines().find(|line| line.contains("short enough"))?;
+        assert!(warning.contains(file), "{warning}");
+        Some(warning.to_owned())
+    };
+    let warning = warns("0123456789abcde\n").await.expect("a warning");
+    assert!(warning.contains("bytes=15"), "{warning}");
+    assert!(!warning.contains("0123"), "{warning}");
+    assert_eq!(warns("0123456789abcdef\n").await, None);
+}
+
+#[tokio::test]
 async fn replaced_capability_token_ends_the_connections_of_the_old_one() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = secret_file(dir.path(), "token", "first");

@@ -23,6 +23,8 @@ use super::{
 };
 use crate::Peer;
 
+/// A capability token with fewer bytes is reported.
+const MIN_TOKEN_BYTES: usize = 16;
 /// The principal of the capability token.
 const CAPABILITY_PRINCIPAL: &str = "capability-token";
 
@@ -326,7 +328,16 @@ impl Verifiers {
                 self.tokens = Arc::new(tokens);
             }
             TokenSource::CapabilityToken => {
-                self.capability = Some(TokenHash::of(&read_text(path)?));
+                let token = read_text(path)?;
+                if token.len() < MIN_TOKEN_BYTES {
+                    // Not refused: existing deployments of the released servers move over unchanged.
+                    tracing::warn!(
+                        path = %path.display(),
+                        bytes = token.len(),
+                        "capability token is short enough to be guessed; use at least {MIN_TOKEN_BYTES} bytes"
+                    );
+                }
+                self.capability = Some(TokenHash::of(&token));
             }
             TokenSource::SignatureKeys => {
                 let verifier = jwt_verifier(settings, path)?.requiring(
