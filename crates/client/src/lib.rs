@@ -157,7 +157,7 @@ pub use process::{Chunk, Event, Events, OutputReader, Page, Process, Stdin, Term
 pub use remote::{
     BearerToken, ConnectionState, DeliveryMode, DialError, Dialer, Fingerprint, InvalidFingerprint,
     Lease, ProcessPeek, ReconnectFailure, RemoteExecutor, RemoteLimits, RemoteOptions, SecretError,
-    TlsConfig, TlsError, TlsOptions, Transport, public_address,
+    TlsConfig, TlsError, TlsOptions, Transport, check_url, public_address,
 };
 pub use sandbox::Sandbox;
 pub use start::Start;

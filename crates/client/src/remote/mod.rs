@@ -27,7 +27,7 @@ mod token;
 mod watches;
 
 pub use connection::{
-    dial::{Dialer, Transport, public_address},
+    dial::{Dialer, Transport, check_url, public_address},
     dial_error::DialError,
     tls::{Fingerprint, InvalidFingerprint, TlsConfig, TlsError, TlsOptions},
 };

@@ -10,17 +10,19 @@ pub(crate) use test::advice;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use outpost_client::Fingerprint;
+use anyhow::ensure;
+use outpost_client::{Fingerprint, check_url};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    args::{AccessArgs, server_or_launched, text},
+    args::{AccessArgs, LAUNCHED, SSH, server_or_launched, text},
     config::{self, HostConfig, check_host_name},
     endpoint::{Endpoint, description},
     render::{
         out,
         screen::{Cell, Screen},
     },
+    ssh::SshDestination,
 };
 
 /// Arguments of `outpost hosts`.
@@ -105,12 +107,19 @@ fn host_name(text: &str) -> Result<String, &'static str> {
     check_host_name(text).map(|()| text.to_owned())
 }
 
-fn url(text: &str) -> Result<String, &'static str> {
-    if text.contains(':') {
-        server_or_launched(text)
-    } else {
-        Err("expected a URL that begins with ws://, wss://, unix:///, ssh:// or stdio:")
+/// Checks a URL, so that a mistake is found before it is used.
+fn url(text: &str) -> anyhow::Result<String> {
+    ensure!(
+        text.contains(':'),
+        "expected a URL that begins with ws://, wss://, unix:///, ssh:// or stdio:"
+    );
+    let url = server_or_launched(text).map_err(anyhow::Error::msg)?;
+    if let Some(destination) = url.strip_prefix(SSH) {
+        destination.parse::<SshDestination>()?;
+    } else if !url.starts_with(LAUNCHED) {
+        check_url(&url)?;
     }
+    Ok(url)
 }
 
 /// Runs the subcommand.

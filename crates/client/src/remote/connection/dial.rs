@@ -240,7 +240,9 @@ impl Address {
             None => 80,
             Some(port) => port
                 .parse()
-                .map_err(|_| DialError::Url("the port is not a number"))?,
+                .ok()
+                .filter(|port| *port > 0)
+                .ok_or(DialError::Url("the port is not a number from 1 to 65535"))?,
         };
         Ok(Address::Tcp {
             host: host.to_owned(),
@@ -266,6 +268,15 @@ impl Address {
         );
         (!loopback).then_some(host)
     }
+}
+
+/// Checks the URL of a server, without connecting: `ws://HOST[:PORT][/PATH]`, `wss://HOST[:PORT][/PATH]` or
+/// `unix:///PATH`.
+///
+/// # Errors
+/// With [`DialError::Url`].
+pub fn check_url(url: &str) -> Result<(), DialError> {
+    Address::parse(url).map(drop)
 }
 
 /// Removes the parts of a server URL that may be secret: user, query and fragment.
@@ -355,6 +366,7 @@ mod tests {
             "ws://",
             "ws://:1",
             "ws://h:x",
+            "ws://h:0",
             "ws://h:99999",
             "ws://[::1",
             "ws://user@h",
