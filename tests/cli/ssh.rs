@@ -68,8 +68,10 @@ fn start_sshd(far: &TestUser, near: &Path) -> u16 {
     let gid = rustix::process::getgid().as_raw();
     // The shell of the user nobody rejects every command.
     let users = format!(
-        "tester:*:{uid}:{gid}::/:/bin/sh\nroot:*:0:0::/:/bin/sh\nsshd:*:65533:65534::/:/bin/false\n"
+        "tester:*:{uid}:{gid}::{}/home:/bin/sh\nroot:*:0:0::/:/bin/sh\nsshd:*:65533:65534::/:/bin/false\n",
+        dir.display()
     );
+    fs::create_dir(dir.join("home")).unwrap();
     fs::write(dir.join("passwd"), users).unwrap();
     let shown = dir.display();
     let tag = format!("{}={}", TestTag::VARIABLE, far.tag().as_str());
@@ -192,6 +194,18 @@ async fn detached_work_survives_the_link() {
     let file = host.far.dir().join("passwd").display().to_string();
     let printed = host.output(&["cat", &format!("{url}:{file}")]).await;
     assert!(printed.starts_with("tester:"), "{printed}");
+    host.far.stop().await;
+}
+
+#[tokio::test]
+async fn commands_and_paths_start_in_the_home_directory() {
+    let host = SshHost::start().await;
+    let url = host.url();
+    let home = fs::canonicalize(host.far.dir().join("home")).unwrap();
+    fs::write(home.join("file"), "text").unwrap();
+    let pwd = host.output(&["run", "--on", &url, "--", "pwd", "-P"]).await;
+    assert_eq!(pwd.trim_end(), home.display().to_string());
+    assert_eq!(host.output(&["cat", &format!("{url}:file")]).await, "text");
     host.far.stop().await;
 }
 

@@ -1,6 +1,7 @@
 //! Starts the user's server in the background.
 
 use std::{
+    ffi::OsString,
     fs::File,
     io::{self, Read, Seek, SeekFrom},
     os::unix::{fs::MetadataExt, process::CommandExt},
@@ -96,12 +97,22 @@ fn spawn(directory: &RuntimeDirectory) -> anyhow::Result<Child> {
         .args(SUBCOMMAND)
         .arg(directory.url()?)
         .args(OPTIONS)
-        .current_dir("/")
+        .current_dir(working_directory(std::env::var_os("HOME")))
         .env_remove(TOKEN_VARIABLE)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(log);
     Ok(tokio::process::Command::from(command).spawn()?)
+}
+
+/// The server's working directory, where commands of `ssh://` start: the home directory, as after a login.
+/// The root directory if there is none that can be entered.
+fn working_directory(home: Option<OsString>) -> PathBuf {
+    let home = home.map(PathBuf::from).filter(|home| home.is_absolute());
+    let can_enter = |home: &PathBuf| {
+        home.is_dir() && rustix::fs::access(home, rustix::fs::Access::EXEC_OK).is_ok()
+    };
+    home.filter(can_enter).unwrap_or_else(|| "/".into())
 }
 
 /// The running binary: by its path, which process lists show, or by /proc/self/exe if the file has
@@ -159,6 +170,17 @@ mod tests {
             url
         ));
         assert!(!is_server(b"", url));
+    }
+
+    #[test]
+    fn server_runs_in_the_home_directory_if_it_can_be_entered() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().to_owned();
+        assert_eq!(working_directory(Some(home.clone().into())), home);
+        let root = PathBuf::from("/");
+        assert_eq!(working_directory(None), root);
+        assert_eq!(working_directory(Some("relative".into())), root);
+        assert_eq!(working_directory(Some(home.join("absent").into())), root);
     }
 
     #[test]
