@@ -94,3 +94,15 @@ async fn unknown_signal_is_a_usage_error() {
         "{output:?}"
     );
 }
+
+#[tokio::test]
+async fn help_names_the_signals() {
+    let help = outpost().run(&["kill", "--help"]).await.stdout;
+    for part in [
+        "HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP or WINCH",
+        "with SIGHUP",
+        "SIGKILL after 5s",
+    ] {
+        assert!(help.contains(part), "{help}");
+    }
+}

@@ -36,7 +36,14 @@ const SIGNALS: [(&str, OsSignal, Signal); 10] = [
 
 /// Arguments of `outpost kill`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:
+#[command(after_help = "Signals:
+  Without --signal, each process is terminated with all of its descendants: by SIGTERM, with SIGHUP
+  before it if the process handles SIGHUP or ignores SIGTERM, as shells do; by SIGKILL after 5s.
+  --signal sends HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP or WINCH and nothing else, to the
+  process group, and on a terminal also to its foreground group. HUP has no meaning of its own: it ends
+  a program that does not handle it, and many daemons read their configuration again.
+
+Examples:
   outpost kill k3                         terminates it, kills it after 5s
   outpost kill -INT k3 p7                 only sends the signal")]
 pub(crate) struct Kill {
