@@ -92,7 +92,7 @@ fn notes(name: &str, activity: &NetworkActivity) -> Vec<String> {
     }
     if lost > 0 {
         notes.push(format!(
-            "{lost} of {count} decisions are missing in the audit log: there were too many at once"
+            "{lost} of {count} decisions were not reported or audited: there were too many at once"
         ));
     }
     notes
@@ -141,7 +141,7 @@ mod tests {
         insta::assert_snapshot!(noted(0, 0, 0), @"no decisions about p1 yet, and 2.0 KiB in all");
         insta::assert_snapshot!(noted(300, 44, 3), @r"
         44 of 300 decisions are no longer kept; 2.0 KiB in all
-        3 of 300 decisions are missing in the audit log: there were too many at once
+        3 of 300 decisions were not reported or audited: there were too many at once
         ");
     }
 }
