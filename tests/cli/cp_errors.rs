@@ -98,6 +98,45 @@ async fn missing_path_is_an_error() {
     }
 }
 
+#[tokio::test]
+async fn token_and_certificates_need_a_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let token = crate::auth::secret_file(dir.path(), "token", "s3cret");
+    let (token, path) = (path_text(&token), path_text(dir.path()));
+    let fingerprint = format!("sha256:{}", "00".repeat(32));
+    for command in [
+        &["run", "--", "true"][..],
+        &["run", "--detach", "--", "true"],
+        &["run", "--on", "local", "--", "true"],
+        &["ps"],
+        &["ls", &path],
+        &["cat", &token],
+        &["cp", &token, "/dev/null"],
+        &["watch", &path],
+        &["mcp", "list"],
+        &["mcp", "proxy", "--", "true"],
+    ] {
+        for flag in [
+            ["--token-file", &token],
+            ["--ca", &token],
+            ["--fingerprint", &fingerprint],
+        ] {
+            let verbs = 1 + usize::from(command[0] == "mcp");
+            let args = [&command[..verbs], &flag, &command[verbs..]].concat();
+            let refused = outcome(&args, b"").await;
+            assert_eq!(refused.status.code(), Some(2), "{args:?}: {refused:?}");
+            let printed = text(&refused.stderr);
+            assert!(printed.contains("none is named"), "{args:?}: {printed}");
+            assert_eq!(text(&refused.stdout), "", "{args:?}");
+        }
+    }
+    // A server in a path is enough.
+    let args = ["ls", "--token-file", &token, "ws://127.0.0.1:1:/"];
+    let named = outcome(&args, b"").await;
+    let printed = text(&named.stderr);
+    assert!(printed.contains("cannot connect"), "{printed}");
+}
+
 /// They would be sent to both.
 #[tokio::test]
 async fn token_and_certificates_are_for_one_server() {

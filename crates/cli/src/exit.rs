@@ -7,6 +7,7 @@ use outpost_client::{DialError, Error, ErrorKind, Process, Signal, Terminate};
 use tokio::runtime::Builder;
 
 use crate::{
+    args::UnusedAccess,
     console::Outcome,
     endpoint::UnknownHost,
     render::{
@@ -73,7 +74,7 @@ pub(crate) fn report(
 /// The exit code for an error: 2 for an invalid URL, otherwise 1.
 pub(crate) fn of_error(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref() {
-        _ if error.is::<UnknownHost>() => ExitCode::from(USAGE),
+        _ if error.is::<UnknownHost>() || error.is::<UnusedAccess>() => ExitCode::from(USAGE),
         Some(error) if is_malformed(error) => ExitCode::from(USAGE),
         _ => ExitCode::FAILURE,
     }
@@ -83,7 +84,12 @@ pub(crate) fn of_error(error: &anyhow::Error) -> ExitCode {
 /// if the server is unreachable, otherwise 1.
 pub(crate) fn of_remote_error(error: &anyhow::Error) -> ExitCode {
     match error.chain().find_map(|cause| cause.downcast_ref()) {
-        _ if error.is::<LocationError>() || error.is::<UnknownHost>() => ExitCode::from(USAGE),
+        _ if error.is::<LocationError>()
+            || error.is::<UnknownHost>()
+            || error.is::<UnusedAccess>() =>
+        {
+            ExitCode::from(USAGE)
+        }
         Some(error) if is_malformed(error) => ExitCode::from(USAGE),
         Some(Error::Unreachable { .. } | Error::Disconnected { .. } | Error::TimedOut { .. }) => {
             ExitCode::from(UNREACHABLE)

@@ -11,7 +11,9 @@ mod variables;
 pub(crate) use limits::{LimitArgs, ended_by_limit};
 pub(crate) use location::Location;
 pub(crate) use network::NetworkArgs;
-pub(crate) use on::{AccessArgs, LAUNCHED, LOCAL, On, OnOrLaunch, SSH, server_or_launched};
+pub(crate) use on::{
+    AccessArgs, LAUNCHED, LOCAL, On, OnOrLaunch, SSH, UnusedAccess, server_or_launched,
+};
 pub(crate) use variables::{Variable, env_args, local_variables, text, variable};
 
 use clap::Parser as _;

@@ -62,7 +62,23 @@ pub(crate) struct AccessArgs {
     pub(crate) client_key: Option<PathBuf>,
 }
 
+/// Flags of [`AccessArgs`] without a server.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "--token-file, --ca, --fingerprint, --client-cert and --client-key are for a server, and none is named; \
+     name it with --on"
+)]
+pub(crate) struct UnusedAccess;
+
 impl AccessArgs {
+    /// Checks that no flag is given without a server.
+    pub(crate) fn check_used(&self, has_server: bool) -> Result<(), UnusedAccess> {
+        match has_server || self.is_empty() {
+            true => Ok(()),
+            false => Err(UnusedAccess),
+        }
+    }
+
     /// Whether none is given.
     pub(crate) fn is_empty(&self) -> bool {
         let Self {
@@ -80,19 +96,29 @@ impl AccessArgs {
 impl On {
     /// The server of `--on` or OUTPOST_HOST; none for this host.
     pub(crate) fn endpoint(&self) -> anyhow::Result<Option<Endpoint>> {
-        Endpoint::of_flags(self.on.as_deref(), &self.access)
+        let endpoint = Endpoint::of_flags(self.on.as_deref(), &self.access)?;
+        self.access.check_used(endpoint.is_some())?;
+        Ok(endpoint)
     }
 }
 
 impl OnOrLaunch {
     /// The server of `--on` or OUTPOST_HOST; none for this host.
     pub(crate) fn endpoint(&self) -> anyhow::Result<Option<Endpoint>> {
+        let endpoint = self.default_endpoint()?;
+        self.access.check_used(endpoint.is_some())?;
+        Ok(endpoint)
+    }
+
+    /// Like [`endpoint`](Self::endpoint), for a command whose paths may name a server too.
+    pub(crate) fn default_endpoint(&self) -> anyhow::Result<Option<Endpoint>> {
         Endpoint::of_flags(self.on.as_deref(), &self.access)
     }
 
     /// The server of `--on`; none for this host.
     pub(crate) fn explicit_endpoint(&self) -> anyhow::Result<Option<Endpoint>> {
         let on = self.on.as_deref().filter(|on| *on != LOCAL);
+        self.access.check_used(on.is_some())?;
         on.map(|on| Endpoint::resolve(on, &self.access)).transpose()
     }
 }

@@ -75,6 +75,7 @@ pub(crate) async fn cp(args: &Cp) -> anyhow::Result<ExitCode> {
     let paths = args.sources.iter().chain([&args.destination]);
     let addresses = paths.map(|path| locations.address(path));
     let addresses = addresses.collect::<anyhow::Result<Vec<_>>>()?;
+    locations.check_access(addresses.iter().flatten())?;
     let servers: BTreeSet<_> = addresses
         .iter()
         .flatten()

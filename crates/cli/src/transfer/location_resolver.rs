@@ -12,7 +12,7 @@ use outpost_client::{Executor as _, Files, RemoteExecutor, RemoteOptions};
 
 use super::file_error;
 use crate::{
-    args::{AccessArgs, Location, OnOrLaunch},
+    args::{AccessArgs, Location, OnOrLaunch, UnusedAccess},
     config::{self, HostConfig, split_host_path},
     endpoint::Endpoint,
     render::{errors, out::note},
@@ -83,7 +83,7 @@ fn may_be_here(path: &Path) -> bool {
 impl LocationResolver {
     pub(crate) fn new(on: &OnOrLaunch, client_name: &'static str) -> anyhow::Result<Self> {
         Ok(LocationResolver {
-            default_server: on.endpoint()?,
+            default_server: on.default_endpoint()?,
             access: on.access.clone(),
             hosts: OnceCell::new(),
             client_name,
@@ -134,7 +134,19 @@ impl LocationResolver {
             };
             address?.ok_or_else(|| LocationError::Stream.into())
         });
-        addresses.collect()
+        let addresses = addresses.collect::<anyhow::Result<Vec<_>>>()?;
+        self.check_access(&addresses)?;
+        Ok(addresses)
+    }
+
+    /// Checks that the flags for a server are given only if a path is on one.
+    pub(crate) fn check_access<'a>(
+        &self,
+        addresses: impl IntoIterator<Item = &'a Address>,
+    ) -> Result<(), UnusedAccess> {
+        let mut addresses = addresses.into_iter();
+        let has_server = addresses.any(|address| address.server.is_some());
+        self.access.check_used(has_server)
     }
 
     /// Splits `NAME:PATH` if there is a host with this name. Any other path is local, since file names

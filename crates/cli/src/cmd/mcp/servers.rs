@@ -57,6 +57,7 @@ impl ConfiguredServers {
             on => on,
         };
         let on = on.filter(|on| *on != LOCAL);
+        args.on.access.check_used(on.is_some())?;
         let server = on.map(|on| Endpoint::of_host(on, &hosts, &args.on.access));
         Ok(ConfiguredServers {
             servers: config.mcp_servers()?,
