@@ -34,6 +34,18 @@ async fn line_on_stderr_names_the_limit_that_ended_the_command() {
 }
 
 #[tokio::test]
+async fn limit_that_is_too_high_is_refused() {
+    for command in ["run", "sandbox"] {
+        let args = [command, "--open-files", "99999999999", "--", "true"];
+        let output = outcome(&args, b"").await;
+        assert_eq!(output.status.code(), Some(1), "{command}");
+        let printed = text(&output.stderr);
+        let message = "limit cannot be enforced on this executor: openFiles: ";
+        assert!(printed.contains(message), "{command}: {printed}");
+    }
+}
+
+#[tokio::test]
 async fn limits_hold_in_a_sandbox() {
     let limits = [
         "--open-files",

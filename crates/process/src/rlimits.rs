@@ -1,6 +1,6 @@
 //! Limits of `setrlimit` that a child starts with.
 
-use outpost_types::ResourceLimits;
+use outpost_types::{LimitName, ResourceLimits};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,41 @@ impl Rlimits {
                 .file_size_bytes
                 .map(|limit| both(limit, own(Resource::Fsize))),
         }
+    }
+
+    /// Requested limits that are higher than those of this process, with the reason and the remedy.
+    pub(crate) fn too_high(
+        limits: &ResourceLimits,
+        open_files: Option<(u64, u64)>,
+    ) -> Vec<(LimitName, String)> {
+        let own = |resource| getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        let most_files = open_files.map_or_else(|| own(Resource::Nofile), |(_, hard)| hard);
+        let most_time = own(Resource::Cpu);
+        let most_bytes = own(Resource::Fsize);
+        let all = [
+            (LimitName::CpuSeconds, limits.cpu_seconds, most_time, "CPU"),
+            (
+                LimitName::OpenFiles,
+                limits.open_files,
+                most_files,
+                "NOFILE",
+            ),
+            (
+                LimitName::FileSizeBytes,
+                limits.file_size_bytes,
+                most_bytes,
+                "FSIZE",
+            ),
+        ];
+        let refused = all.into_iter().filter_map(|(name, limit, most, setting)| {
+            limit.filter(|limit| *limit > most)?;
+            let reason = format!(
+                "the most that a process can have here is {most}; start outpost with a higher hard limit, \
+                 by ulimit or Limit{setting}= of its systemd unit"
+            );
+            Some((name, reason))
+        });
+        refused.collect()
     }
 
     /// Sets the limits of the calling process.
@@ -90,5 +125,24 @@ mod tests {
         assert_eq!(converted.file_size, None);
         let none = Rlimits::new(&ResourceLimits::default(), Some((10, 20)));
         assert_eq!(none.open_files, Some((10, 20)));
+    }
+
+    #[test]
+    fn limits_above_those_of_this_process_are_named() {
+        let names = |open_files| {
+            let limits = ResourceLimits {
+                open_files,
+                cpu_seconds: Some(1),
+                ..ResourceLimits::default()
+            };
+            let refused = Rlimits::too_high(&limits, Some((10, 20)));
+            refused
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(None), []);
+        assert_eq!(names(Some(20)), []);
+        assert_eq!(names(Some(21)), [LimitName::OpenFiles]);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use outpost_types::{EndedProcess, LimitName, TreeKind};
+use outpost_types::{EndedProcess, LimitName, ResourceLimits, TreeKind};
 use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::WaitIdOptions;
@@ -191,6 +191,12 @@ impl Spawner {
     /// when it is first called, because it tries to enable the controllers.
     pub fn unenforceable_limits(&self) -> BTreeMap<LimitName, String> {
         self.0.context.trees.unenforceable_limits()
+    }
+
+    /// The requested limits that are higher than a child can have, with the reason and the remedy.
+    #[must_use]
+    pub fn limits_too_high(&self, limits: &ResourceLimits) -> Vec<(LimitName, String)> {
+        Rlimits::too_high(limits, self.0.context.open_files)
     }
 
     /// The processes that servers in the same cgroup left when they were killed, and that this spawner

@@ -27,13 +27,13 @@ impl Engine {
             return Ok(());
         }
         limits.check()?;
-        if !limits.needs_cgroup() {
-            return Ok(());
+        let mut refused = self.shared.spawner.limits_too_high(limits);
+        if limits.needs_cgroup() {
+            let mut reasons = self.unenforceable_limits().await;
+            let names = limits.names().into_iter();
+            refused.extend(names.filter_map(|name| Some((name, reasons.remove(&name)?))));
+            refused.sort_unstable();
         }
-        let mut reasons = self.unenforceable_limits().await;
-        let names = limits.names().into_iter();
-        let refused = names.filter_map(|name| Some((name, reasons.remove(&name)?)));
-        let refused: Vec<_> = refused.collect();
         match refused.is_empty() {
             true => Ok(()),
             false => Err(LimitError::Unenforceable(refused)),
