@@ -8,12 +8,13 @@ use outpost_testkit::{
     file_uri,
     http_client::{UPGRADE, get},
     http_test_server::{HttpTestServer, page},
-    sh,
+    programs, sh,
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::support::{Directories, app_client};
+use crate::outpost;
 
 const PRINCIPALS: &str = "\
     [principals.first]\nscopes = [\"exec\", \"files:read\", \"files:write\", \"http\"]\n\
@@ -232,6 +233,23 @@ async fn takeover_of_another_session_is_a_signal_by_its_principal() {
     }
     let expected = json!({"event": "exit", "principal": "first", "process": "p"});
     assert_eq!(line(&directories, expected).await["session"], prefix);
+}
+
+#[tokio::test]
+async fn exits_of_processes_that_the_second_signal_kills_are_recorded() {
+    let directories = Directories::new();
+    let log = directories.text("audit.log");
+    let mut server = outpost().args(&["--audit-log", &log]).start().await;
+    let client = server.client().await;
+    client.start(sh("p", programs::IGNORES_TERM)).await;
+    client.wait_output("p", "ready").await;
+    server.signal(Signal::TERM);
+    client.connection_end().await;
+    server.signal(Signal::TERM);
+    server.wait().await;
+    let recorded = lines(&directories);
+    let is_exit = |line: &Value| line["event"] == "exit" && line["process"] == "p";
+    assert!(recorded.iter().any(is_exit), "{recorded:?}");
 }
 
 #[tokio::test]

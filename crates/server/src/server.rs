@@ -19,8 +19,10 @@ use crate::{
     watch_limiter::WatchLimiter,
 };
 
-/// How long the last lines of the audit log may take at the end.
-const AUDIT_FLUSH_TIMEOUT: Duration = Duration::from_millis(300);
+/// How long the exits of processes that were killed may take at the end.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the last lines of the audit log may take after that.
+const AUDIT_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A running server. Clones share it.
 #[derive(Clone)]
@@ -161,17 +163,31 @@ impl Server {
     /// Shuts down: stops listeners, closes connections with code 1001 and terminates all
     /// processes. Returns whether everything ended within [`Server::shutdown_timeout`].
     pub async fn shutdown(&self) -> bool {
-        let within = self.state.settings.shutdown_timeout;
+        self.end(self.state.settings.shutdown_timeout).await
+    }
+
+    /// Ends everything. Returns whether that was done in time.
+    async fn end(&self, within: Duration) -> bool {
         self.state.ending.cancel();
         let engine = self.state.engine.shutdown(within);
         self.state.tasks.close();
         let connections = tokio::time::timeout(within, self.state.tasks.wait());
         let (processes_gone, connections_gone) = tokio::join!(engine, connections);
-        if let Some(audit) = self.state.settings.audit.clone() {
-            let flushed = tokio::task::spawn_blocking(move || audit.flush(AUDIT_FLUSH_TIMEOUT));
-            let _ = flushed.await;
-        }
         processes_gone && connections_gone.is_ok()
+    }
+
+    /// Writes the last lines of the audit log, after [`Server::shutdown`] or [`Server::kill_all`]. Logs how
+    /// many cannot be written.
+    pub async fn finish_audit_log(&self) {
+        let Some(audit) = self.state.settings.audit.clone() else {
+            return;
+        };
+        // The exits of the processes that were killed are among the last lines.
+        self.end(KILL_TIMEOUT).await;
+        let flushed = tokio::task::spawn_blocking(move || audit.flush(AUDIT_FLUSH_TIMEOUT));
+        if let Ok(lines @ 1..) = flushed.await {
+            tracing::error!(lines, "the last lines of the audit log are not written");
+        }
     }
 
     /// Kills every process without a grace period.

@@ -205,20 +205,22 @@ async fn serve(
         () = server.measure_stops() => {}
         never = keep_blocking_thread(THREAD_KEEP_ALIVE) => match never {},
     }
-    tokio::select! {
+    let code = tokio::select! {
         all_gone = server.shutdown() => {
             if !all_gone {
                 tracing::warn!("shutdown timed out; killing the remaining processes");
                 server.kill_all();
             }
-            Ok(ExitCode::SUCCESS)
+            ExitCode::SUCCESS
         }
         name = signals.next() => {
             tracing::warn!(signal = name, "second signal; killing all processes");
             server.kill_all();
-            Ok(ExitCode::FAILURE)
+            ExitCode::FAILURE
         }
-    }
+    };
+    server.finish_audit_log().await;
+    Ok(code)
 }
 
 /// Logs principals whose settings protect less than they seem to.

@@ -24,8 +24,13 @@ impl Batch {
         self.written = 0;
     }
 
-    pub(super) fn advance(&mut self, written: usize) {
+    /// Records that bytes were written. Returns the number of lines that they end.
+    pub(super) fn advance(&mut self, written: usize) -> u64 {
+        let rest = &self.lines[self.written..];
+        let lines = rest.iter().take(written).filter(|byte| **byte == b'\n');
+        let lines = lines.count() as u64;
         self.written += written;
+        lines
     }
 
     /// Makes another file begin with a whole line.

@@ -123,9 +123,10 @@ impl AuditLog {
         self.queue.reopen();
     }
 
-    /// Waits until all lines are written, unless writing fails, at most for `timeout`. Blocks.
-    pub(crate) fn flush(&self, timeout: Duration) {
-        self.queue.flush(timeout);
+    /// Waits until all lines are written, unless a write fails, at most for `timeout`. Returns the number of
+    /// lines that are not written. Blocks.
+    pub(crate) fn flush(&self, timeout: Duration) -> u64 {
+        self.queue.flush(timeout)
     }
 }
 
@@ -204,7 +205,7 @@ mod tests {
         result.send(full()).expect("a writer");
         wait_until(&log, |state| state.failures == 1);
         assert_eq!(log.check(), Err(NotRecorded));
-        log.flush(LONG);
+        assert_eq!(log.flush(LONG), 1, "a failed write ends the wait");
         record(&log).expect("it is queued");
         result.send(Ok(())).expect("a writer");
         // Wakes the thread at once.
@@ -242,6 +243,27 @@ mod tests {
     }
 
     #[test]
+    fn flush_waits_for_the_lines_after_a_gap_and_counts_those_that_are_lost() {
+        let (log, result, lines) = scripted(false);
+        record(&log).expect("it is queued");
+        wait_until(&log, |state| state.is_writing);
+        while log.queue.state().dropped == 0 {
+            record(&log).expect("the log is not required");
+        }
+        let queued = log.queue.state().unwritten;
+        assert_eq!(log.flush(Duration::ZERO), queued + 1);
+        let flushing = thread::scope(|scope| {
+            let flushing = scope.spawn(|| log.flush(LONG));
+            for _ in 0..2 {
+                result.send(Ok(())).expect("a writer");
+                lines.recv_timeout(LONG).expect("lines");
+            }
+            flushing.join().expect("no panic")
+        });
+        assert_eq!(flushing, 0);
+    }
+
+    #[test]
     fn log_that_is_not_required_never_fails() {
         let (log, _results, _lines) = scripted(false);
         while log.queue.state().dropped == 0 {
@@ -258,7 +280,7 @@ mod tests {
         for lines in 1..3 {
             let log = AuditLog::to_file(&path, true).expect("a file");
             record(&log).expect("it is queued");
-            log.flush(LONG);
+            assert_eq!(log.flush(LONG), 0);
             let text = std::fs::read_to_string(&path).expect("a file");
             assert_eq!(text.lines().count(), lines);
         }

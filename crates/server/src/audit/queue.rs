@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::{Event, Subject, batch::Batch, sink::Sink};
 
-/// Lines that wait to be written, in bytes.
+/// Lines that wait to be written, in bytes. Those that are being written are as many at most.
 const MAX_QUEUED_BYTES: usize = 1024 * 1024;
 /// The time after which a failed write is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -35,6 +35,8 @@ pub(super) struct Queue {
 pub(super) struct State {
     /// Complete lines.
     lines: Vec<u8>,
+    /// Lines that wait to be written, or are being written.
+    pub(super) unwritten: u64,
     /// Lines that were dropped since the last line.
     pub(super) dropped: u64,
     /// Lines that were dropped since the server was started.
@@ -79,15 +81,17 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Waits until all lines are written, unless writing fails, at most for `timeout`.
-    pub(super) fn flush(&self, timeout: Duration) {
+    /// Waits until all lines are written, unless a write fails, at most for `timeout`. Returns the number of
+    /// lines that are not written.
+    pub(super) fn flush(&self, timeout: Duration) -> u64 {
         let deadline = Instant::now() + timeout;
         let mut state = self.state();
-        while !state.is_drained() && !state.is_failing() {
+        while !state.is_drained() && state.failures == 0 {
             if self.drained.wait_until(&mut state, deadline).timed_out() {
-                return;
+                break;
             }
         }
+        state.unwritten + state.dropped
     }
 
     /// Queues a line, or drops it if the queue is full.
@@ -109,6 +113,7 @@ impl Queue {
             return false;
         }
         state.lines.extend_from_slice(line);
+        state.unwritten += 1;
         drop(state);
         self.changed.notify_all();
         true
@@ -124,8 +129,8 @@ impl Queue {
             while let Some(rest) = batch.rest() {
                 match sink.write(rest) {
                     Ok(written) => {
-                        batch.advance(written);
-                        self.record_success();
+                        let lines = batch.advance(written);
+                        self.record_success(lines);
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => {
@@ -157,6 +162,7 @@ impl Queue {
         mem::swap(&mut state.lines, &mut batch.lines);
         let lines = mem::take(&mut state.dropped);
         state.is_writing = true;
+        state.unwritten += u64::from(lines > 0);
         drop(state);
         if lines > 0 {
             let gap = Event::Lost { lines };
@@ -166,8 +172,10 @@ impl Queue {
         true
     }
 
-    fn record_success(&self) {
+    /// Counts lines that were written.
+    fn record_success(&self, lines: u64) {
         let mut state = self.state.lock();
+        state.unwritten = state.unwritten.saturating_sub(lines);
         let failures = mem::take(&mut state.failures);
         let dropped = state.all_dropped;
         drop(state);
