@@ -152,7 +152,8 @@ impl Reply {
         self.encode(Vec::new(), result)
     }
 
-    fn record_forbidden(&self, error: &RpcError) {
+    /// Records an error that is part of a result, if the principal lacks a permission.
+    pub(crate) fn record_forbidden(&self, error: &RpcError) {
         let data = error.data.as_ref();
         let forbidden = data.filter(|data| data.kind == ErrorKind::Forbidden);
         if let (Some((audit, request)), Some(data)) = (&self.audit, forbidden) {

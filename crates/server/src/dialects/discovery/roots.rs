@@ -33,7 +33,7 @@ pub(crate) async fn discover_roots(
     let Some(((), reply)) = reply.accept(allowed) else {
         return;
     };
-    let read = read_roots(&files, params.roots).await;
+    let read = read_roots(&files, params.roots, &reply).await;
     if let Some(((roots, memory), reply)) = reply.accept(read) {
         send(&files, reply, DiscoverRootsResult { roots }, memory).await;
     }
@@ -45,11 +45,12 @@ type ReadFiles = (usize, Vec<ResultMemory>);
 async fn read_roots(
     files: &FileService,
     roots: Vec<RootParams>,
+    reply: &Reply,
 ) -> Result<(Vec<DiscoveredRoot>, ReadFiles), RpcError> {
     let mut discovered = Vec::new();
     let mut read = (0, Vec::new());
     for root in roots {
-        discovered.push(discover_root(files, root, &mut read).await?);
+        discovered.push(discover_root(files, root, reply, &mut read).await?);
     }
     Ok((discovered, read))
 }
@@ -58,6 +59,7 @@ async fn read_roots(
 async fn discover_root(
     files: &FileService,
     root: RootParams,
+    reply: &Reply,
     (bytes, memory): &mut ReadFiles,
 ) -> Result<DiscoveredRoot, RpcError> {
     let path = root.path.clone();
@@ -78,7 +80,10 @@ async fn discover_root(
             (found, warnings)
         }
         Err(error) if error.code == code::OVERLOADED => return Err(error),
-        Err(error) => (Err(error.message), Vec::new()),
+        Err(error) => {
+            reply.record_forbidden(&error);
+            (Err(error.message), Vec::new())
+        }
     };
     let (found, error) = match found {
         Ok(found) => (found, None),
