@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use outpost_testkit::{
     base64,
     deadline::poll_until,
-    file_uri,
+    file_uri, frames,
     http_client::{UPGRADE, get},
     http_test_server::{HttpTestServer, page},
     programs, sh,
@@ -250,6 +250,71 @@ async fn exits_of_processes_that_the_second_signal_kills_are_recorded() {
     let recorded = lines(&directories);
     let is_exit = |line: &Value| line["event"] == "exit" && line["process"] == "p";
     assert!(recorded.iter().any(is_exit), "{recorded:?}");
+}
+
+#[tokio::test]
+async fn network_and_refused_roots_are_recorded_as_they_are_enforced() {
+    let directories = Directories::new();
+    let token = directories.token("bound").await;
+    let config = format!(
+        "[network_policies.local]\nallow = [\"a.test\"]\n\
+         [principals.bound]\nnetwork = \"local\"\nroots = [\"{}\"]\n",
+        directories.text("ws")
+    );
+    let server = directories
+        .server(&config)
+        .args(&["--audit-log", &directories.text("audit.log")])
+        .start()
+        .await;
+    let client = server.client_with_token(&token).await;
+    client
+        .run(sh("p", "true").cwd(&directories.path("ws")))
+        .await;
+    let sandbox = json!({"fileSystem": {"type": "unrestricted"}, "network": "managed"});
+    let start = line(&directories, json!({"event": "start", "process": "p"})).await;
+    assert_eq!(start["sandbox"], sandbox);
+    let root = json!({"id": "r", "path": file_uri(&directories.path("outside"))});
+    let found = client
+        .call("capabilityRoots/discoverV1", json!({"roots": [root]}))
+        .await;
+    assert!(found["roots"][0]["error"].is_string(), "{found}");
+    let expected = json!({"event": "forbidden", "request": "capabilityRoots/discoverV1"});
+    line(&directories, expected).await;
+}
+
+#[tokio::test]
+async fn start_that_is_cancelled_has_one_exit() {
+    let directories = Directories::new();
+    let log = directories.text("audit.log");
+    let mut server = outpost().args(&["--audit-log", &log]).start().await;
+    let client = server.client().await;
+    for n in 0..60 {
+        let id = format!("p{n}");
+        let (start, terminate) = (client.fresh_id(), client.fresh_id());
+        let both = [
+            json!({"id": start, "method": "process/start", "params": {
+                "processId": id, "argv": ["/bin/sleep", "1000"], "cwd": "file:///", "env": {},
+            }}),
+            json!({"id": terminate, "method": "process/terminate", "params": {"processId": id}}),
+        ];
+        let frames = both
+            .iter()
+            .map(|message| frames::text(&message.to_string()));
+        client.send_frames(frames.collect()).await;
+        client.response(terminate).await.expect("a response");
+        let _ = client.response(start).await;
+    }
+    server.signal(Signal::TERM);
+    server.wait().await;
+    let recorded = lines(&directories);
+    let count = |event: &str, id: &Value| {
+        let is_it = |line: &&Value| line["event"] == event && line["process"] == *id;
+        recorded.iter().filter(is_it).count()
+    };
+    for n in 0..60 {
+        let id = format!("p{n}").into();
+        assert_eq!(count("exit", &id), count("start", &id), "{id}");
+    }
 }
 
 #[tokio::test]

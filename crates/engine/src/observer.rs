@@ -2,13 +2,16 @@
 
 use std::fmt::Debug;
 
-use outpost_types::NetworkDecision;
+use outpost_types::{ErrorKind, NetworkDecision};
 
 use crate::{Exit, Process};
 
 /// Observes a process from its start to its exit, even while its session is detached. Is called from the
 /// tasks of the process, and must not block.
 pub trait ProcessObserver: Debug + Send + Sync {
+    /// The process could not be started. No child of it has run, and it does not exit.
+    fn not_started(&self, error: ErrorKind);
+
     /// The process has exited.
     fn exited(&self, process: &Process, exit: &Exit);
 

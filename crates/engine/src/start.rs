@@ -156,7 +156,7 @@ impl Start {
     }
 
     /// Adds a sandbox that restricts only the network, if the network needs a sandbox and there is none.
-    pub(crate) fn sandbox_network(&mut self) {
+    pub fn sandbox_network(&mut self) {
         if self.needs_sandbox() && !self.is_sandboxed() {
             self.sandbox = Some(Policy {
                 file_system: FileSystem::Unrestricted,

@@ -189,7 +189,13 @@ impl Engine {
         let spawned = self.spawn_within_limits(session, &reservation, &start);
         let spawned = match spawned.await {
             Ok(spawned) => spawned,
-            Err(error) => return Err(reservation.fail(error)),
+            Err(error) => {
+                let error = reservation.fail(error);
+                if let Some(observer) = &start.observer {
+                    observer.not_started(error.kind());
+                }
+                return Err(error);
+            }
         };
         let info = Arc::clone(&reservation.info);
         let process = self.register(session, info, &start, spawned);

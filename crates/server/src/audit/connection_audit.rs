@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use outpost_engine::{Exit, NotRecorded, Process, ProcessObserver, Session, Start};
 use outpost_fetch::RedirectObserver;
-use outpost_protocol::{Method, NetworkDecision};
+use outpost_protocol::{ErrorKind, Method, NetworkDecision};
 use serde_json::value::RawValue;
 
 use super::{AuditLog, Event, Subject, signal_request::SignalRequest};
@@ -183,6 +183,10 @@ impl ProcessAudit {
 }
 
 impl ProcessObserver for ProcessAudit {
+    fn not_started(&self, error: ErrorKind) {
+        self.record(&Event::not_started(error));
+    }
+
     fn exited(&self, process: &Process, exit: &Exit) {
         let network = process.network_activity();
         self.record(&Event::Exit {
@@ -195,5 +199,40 @@ impl ProcessObserver for ProcessAudit {
 
     fn network_decided(&self, decision: &NetworkDecision) {
         self.record(&Event::network(decision));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter::successors;
+
+    use outpost_rpc::CloseReason;
+
+    /// The reasons in their order.
+    fn next(reason: &CloseReason) -> Option<CloseReason> {
+        Some(match reason {
+            CloseReason::Normal => CloseReason::GoingAway,
+            CloseReason::GoingAway => CloseReason::ProtocolError,
+            CloseReason::ProtocolError => CloseReason::TakenOver,
+            CloseReason::TakenOver => CloseReason::GivesWay,
+            CloseReason::GivesWay => CloseReason::Unread,
+            CloseReason::Unread => CloseReason::Unauthorized,
+            CloseReason::Unauthorized => return None,
+        })
+    }
+
+    #[test]
+    fn documentation_lists_all_reasons_of_a_disconnect() {
+        let page = include_str!("../../../../docs/deploy.md");
+        let mut rows = page.lines();
+        let row = rows.find(|line| line.starts_with("| `connect`, `disconnect`"));
+        let (_, list) = row
+            .expect("a row")
+            .split_once("`reason`: ")
+            .expect("a list");
+        let documented: Vec<_> = list.split('`').skip(1).step_by(2).collect();
+        let reasons = successors(Some(CloseReason::Normal), next).map(CloseReason::name);
+        let reasons: Vec<_> = reasons.chain(["internal_error"]).collect();
+        assert_eq!(documented, reasons);
     }
 }

@@ -11,10 +11,7 @@ use std::{
 
 use outpost_engine::{
     ResourceLimits, Start,
-    sandbox::{
-        Network,
-        policy::{FileSystem, Policy},
-    },
+    sandbox::{Network, policy::FileSystem},
 };
 use outpost_protocol::{AccessScope, EndedBy, ErrorKind, NetworkDecision};
 use serde::Serialize;
@@ -110,7 +107,17 @@ pub(crate) struct SandboxRecord {
     file_system: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "is_false")]
     file_system_cut: bool,
-    network: Network,
+    network: NetworkRecord,
+}
+
+/// The network of a sandboxed process, as it is enforced.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum NetworkRecord {
+    Restricted,
+    Enabled,
+    /// Only what its proxy, or its ports of the host's loopback address, let through.
+    Managed,
 }
 
 /// A text of bounded length. One that was cut ends with an ellipsis.
@@ -135,7 +142,7 @@ impl<'a> Event<'a> {
             argv,
             argv_cut,
             cwd: Text::path(&start.cwd),
-            sandbox: start.policy().map(SandboxRecord::new),
+            sandbox: SandboxRecord::of(start),
             limits: &start.limits,
         }
     }
@@ -224,12 +231,23 @@ impl<'a> Event<'a> {
 }
 
 impl SandboxRecord {
-    fn new(policy: &Policy) -> Self {
-        let file_system = encode_policy(&policy.file_system);
+    fn of(start: &Start) -> Option<Self> {
+        let policy = start.policy()?;
+        let managed = start.network.as_ref();
+        let network = match policy.network {
+            _ if managed.is_some_and(|network| network.is_enforced) => NetworkRecord::Managed,
+            Network::Restricted => NetworkRecord::Restricted,
+            Network::Enabled => NetworkRecord::Enabled,
+        };
+        Some(Self::new(&policy.file_system, network))
+    }
+
+    fn new(files: &FileSystem, network: NetworkRecord) -> Self {
+        let file_system = encode_policy(files);
         SandboxRecord {
             file_system_cut: file_system.is_none(),
             file_system,
-            network: policy.network,
+            network,
         }
     }
 }
@@ -322,6 +340,10 @@ fn is_zero(value: &u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use outpost_engine::sandbox::{
+        Access,
+        policy::{Entry, SpecialPath},
+    };
     use serde_json::{Value, json};
 
     use super::*;
@@ -377,11 +399,22 @@ mod tests {
         let path = Path::new(&long);
         let argv = [long.clone()];
         let (argv, argv_cut) = bounded_argv(&argv);
+        let policy_of = |length: usize| {
+            let path = SpecialPath::ProjectRoots {
+                subpath: Some("a".repeat(length).into()),
+            };
+            FileSystem::restricted(vec![Entry::special(path, Access::Read)])
+        };
+        let empty = encode(&policy_of(0)).expect("JSON").len();
+        let longest = MAX_POLICY_BYTES - empty;
         let event = Event::Start {
             argv,
             argv_cut,
             cwd: Text::path(path),
-            sandbox: None,
+            sandbox: Some(SandboxRecord::new(
+                &policy_of(longest),
+                NetworkRecord::Managed,
+            )),
             limits: &ResourceLimits::default(),
         };
         let subject = Subject {
@@ -391,7 +424,10 @@ mod tests {
         };
         let line = event.line(subject, SystemTime::UNIX_EPOCH - Duration::from_secs(1));
         assert!(line.len() < 96 * 1024, "{}", line.len());
-        let policy = FileSystem::Unrestricted;
-        assert!(encode_policy(&policy).is_some());
+        let line: Value = serde_json::from_slice(&line).expect("JSON");
+        assert_eq!(line["sandbox"]["fileSystem"]["type"], "restricted");
+        let longer = SandboxRecord::new(&policy_of(longest + 1), NetworkRecord::Restricted);
+        let expected = json!({"fileSystemCut": true, "network": "restricted"});
+        assert_eq!(serde_json::to_value(longer).expect("JSON"), expected);
     }
 }

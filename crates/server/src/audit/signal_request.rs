@@ -48,21 +48,35 @@ fn text_of(value: Option<&RawValue>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn no_params_hide_a_signal() {
-        for (params, process) in [
-            (r#"{"processId":"p","signal":9,"sessionId":[]}"#, Some("p")),
-            (r#"{"processHandle":"h","processId":null}"#, Some("h")),
-            (r#"{"processHandle":"h"}"#, Some("h")),
-            ("[]", None),
+        for (params, process, signal) in [
+            (
+                r#"{"processId":"p","signal":9,"sessionId":[]}"#,
+                Some("p"),
+                None,
+            ),
+            (r#"{"processHandle":"h","processId":null}"#, Some("h"), None),
+            (
+                r#"{"processHandle":"h","signal":"kill"}"#,
+                Some("h"),
+                Some("kill"),
+            ),
+            ("[]", None, None),
         ] {
             let params = serde_json::from_str(params).expect("JSON");
             let request = SignalRequest::parse(Some(params));
             assert_eq!(request.process().as_deref(), process);
             let event = request.event("process/kill");
-            assert!(matches!(event, Event::Signal { .. }));
+            let mut expected = json!({"event": "signal", "request": "process/kill"});
+            if let Some(signal) = signal {
+                expected["signal"] = signal.into();
+            }
+            assert_eq!(serde_json::to_value(event).expect("JSON"), expected);
         }
     }
 }

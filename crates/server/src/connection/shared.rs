@@ -27,7 +27,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::policy_requests::{self, PolicyRequests};
 use crate::{
     Peer, Settings,
-    audit::{ConnectionAudit, Event},
+    audit::ConnectionAudit,
     auth::Principal,
     convert,
     dialects::{
@@ -221,16 +221,11 @@ impl Connection {
             return Err(reservation.fail(error));
         }
         let _permit = self.start_permits.acquire().await;
+        start.sandbox_network();
         if let Err(error) = self.audit.admit_start(&mut start) {
             return Err(reservation.fail(error.into()));
         }
-        let id = start.id.clone();
-        let started = self.server.engine.start(session, reservation, start).await;
-        if let Err(error) = &started {
-            let event = Event::not_started(error.kind());
-            self.audit.record(Some(&id), &event);
-        }
-        started
+        self.server.engine.start(session, reservation, start).await
     }
 
     /// Waits for space in the outbox for a response of `bytes`, so that large responses do
