@@ -59,9 +59,8 @@ pub(crate) fn accept_tls(
                 serve(running, socket, client).await;
             }
             Ok(Err(error)) => {
-                let audit = running.settings.audit.as_ref();
-                if let Some(audit) = audit.filter(|_| is_refused_certificate(&error)) {
-                    audit.record_refusal(&client.address(), error.to_string().into());
+                if is_refused_certificate(&error) {
+                    running.record_refusal(&client, error.to_string().into());
                 }
                 tracing::debug!(%error, ?client, "TLS handshake failed");
             }
@@ -170,8 +169,8 @@ async fn respond(server: &Arc<ServerState>, client: &Client, request: Request<In
     let accept = ws::accept_key(key.as_bytes());
     let protocol = echoed_protocol(request.headers());
     let admitted = admit(server, client, request.headers()).await;
-    if let (Err(refusal), Some(audit)) = (&admitted, &server.settings.audit) {
-        audit.record_refusal(&client.address(), refusal.reason());
+    if let Err(refusal) = &admitted {
+        server.record_refusal(client, refusal.reason());
     }
     let (peer, identity) = match admitted {
         Ok(admitted) => admitted,

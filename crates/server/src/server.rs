@@ -1,6 +1,6 @@
 //! The server: state shared by all connections.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use outpost_engine::{Engine, Peer};
 use outpost_fetch::Fetcher;
@@ -10,7 +10,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Host, Settings,
-    auth::{Identity, SocketOwners},
+    auth::{Client, Identity, SocketOwners},
     connection,
     connection_limiter::{ConnectionLimiter, ConnectionPermit},
     file_threads::FileThreads,
@@ -78,6 +78,18 @@ pub enum ConnectionEnd {
     Closed,
     /// Another connection took over its session. On stdio the peer is not informed.
     Replaced,
+}
+
+impl ServerState {
+    /// Records in the audit log that a client was refused before it had a principal. Clients without credentials
+    /// cannot fill the log: an address that is refused often has few lines.
+    pub(crate) fn record_refusal(&self, client: &Client, reason: Cow<'_, str>) {
+        if let Some(audit) = &self.settings.audit
+            && let Some(count) = self.settings.auth.record_refusal(client.peer())
+        {
+            audit.record_refusal(&client.address(), reason, count);
+        }
+    }
 }
 
 impl Server {

@@ -43,7 +43,12 @@ pub(crate) enum Event<'a> {
     /// A client has connected.
     Connect {},
     /// A client was refused before it had a principal.
-    AuthFailed { reason: Text<'a> },
+    AuthFailed {
+        reason: Text<'a>,
+        /// The refusals of its address since the last line, if they are several.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        count: Option<u64>,
+    },
     /// A process is about to start.
     Start {
         argv: Vec<Cow<'a, str>>,

@@ -98,14 +98,15 @@ impl AuditLog {
         }
     }
 
-    /// Records that a client was refused before it had a principal.
-    pub(crate) fn record_refusal(&self, address: &str, reason: Cow<'_, str>) {
+    /// Records that a client was refused before it had a principal, as were others of its address: `count` in all.
+    pub(crate) fn record_refusal(&self, address: &str, reason: Cow<'_, str>, count: u64) {
         let subject = Subject {
             address: Some(address),
             ..Subject::default()
         };
         let event = Event::AuthFailed {
             reason: Text::new(reason),
+            count: Some(count).filter(|count| *count > 1),
         };
         let _ = self.record(subject, &event);
     }

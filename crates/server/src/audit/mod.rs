@@ -10,12 +10,12 @@
 //! | event | place |
 //! |---|---|
 //! | `connect`, `disconnect` | `connection/run` |
-//! | `auth_failed` | `http`, `listen/listener` |
+//! | `auth_failed` | `ServerState::record_refusal` |
 //! | `start`, `exit`, `network` | `Connection::start`, which sets the observer of the process |
 //! | `signal` | `connection/dispatch` |
 //! | `write_file`, `remove` | `FileService::execute` |
 //! | `http` | `dialects/http/request` |
-//! | `forbidden` | `Reply::encode` |
+//! | `forbidden` | `Reply::record_forbidden` |
 
 mod batch;
 mod connection_audit;

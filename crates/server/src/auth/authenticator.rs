@@ -283,6 +283,12 @@ impl Authenticator {
         delay
     }
 
+    /// Counts a refused client. Returns the number of refusals of its address that a line of the audit log has to
+    /// stand for, if there is to be one now.
+    pub(crate) fn record_refusal(&self, address: Peer) -> Option<u64> {
+        self.failed.lock().record_refusal(address, Instant::now())
+    }
+
     /// The name of the expired token that a client has sent, if it is one of the named tokens.
     fn expired_token(&self, headers: &HeaderMap) -> Option<String> {
         let hash = TokenHash::of(&find_token(headers).ok()?);

@@ -177,9 +177,7 @@ impl Listener {
                 Some(stream) => http::accept(server, stream, Client::Owner),
                 None => {
                     let reason = "peer is another user";
-                    if let Some(audit) = &server.settings.audit {
-                        audit.record_refusal("unix", reason.into());
-                    }
+                    server.record_refusal(&Client::Owner, reason.into());
                     tracing::warn!("connection rejected: {reason}");
                 }
             },
