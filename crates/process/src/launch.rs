@@ -166,7 +166,9 @@ impl SpawnWorker {
         let cloned = setup.start(cgroup.as_ref().map(AsFd::as_fd), &mut self.stack);
         let Cloned { pid, pidfd } =
             cloned.map_err(|(stage, errno)| prepared.child_failed(stage, errno))?;
-        oom_score::raise(pid, setup.oom_score());
+        if let Some(score) = setup.missing_oom_score() {
+            oom_score::raise(pid, score);
+        }
         Ok((pid, pidfd))
     }
 
@@ -305,6 +307,29 @@ mod tests {
         let launched = launcher.launch(&command(&["true"]), &progress);
         let error = launched.expect_err("the start is canceled");
         assert_eq!(error.raw_os_error(), Some(libc::ECANCELED));
+    }
+
+    /// The program may have changed its score again when the start is reported.
+    #[test]
+    fn score_that_the_child_has_set_is_not_written_again() {
+        let prepared = command(&["true"]);
+        let slot = ChildSlot::new();
+        let options = SpawnerOptions {
+            trees: TreeChoice::Group,
+            ..SpawnerOptions::default()
+        };
+        let mode = SpawnContext::detect(&options)
+            .expect("detect host features")
+            .clone_mode;
+        let setup = ChildSetup::new(&prepared.program, Vec::new(), mode, &slot);
+        assert!(setup.missing_oom_score().is_some());
+        let mut stack = ChildStack::new().expect("a stack");
+        let Ok(cloned) = setup.start(None, &mut stack) else {
+            panic!("the program starts");
+        };
+        assert_eq!(setup.missing_oom_score(), None);
+        let exit = wait_pidfd(&cloned.pidfd, WaitIdOptions::empty());
+        assert_eq!(exit, Some(Exit::Code(0)));
     }
 
     #[test]

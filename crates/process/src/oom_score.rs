@@ -21,8 +21,8 @@ pub(crate) fn raise_own() {
     write("self", &of_children());
 }
 
-/// Raises the score of a child that runs its program, in case the child could not do it before `execve`: it
-/// shares the memory of the server, and if that is not dumpable, its files in `/proc` belong to root.
+/// Raises the score of a child that runs its program, and could not do it before `execve`: it shares the memory
+/// of the server, and if that is not dumpable, its files in `/proc` belong to root.
 pub(crate) fn raise(child: Pid, score: &str) {
     write(&child.to_string(), score);
 }

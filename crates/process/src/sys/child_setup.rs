@@ -10,7 +10,7 @@
 use std::convert::Infallible;
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use std::os::fd::{BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use rustix::process::WaitIdOptions;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,8 @@ pub(crate) struct ChildSetup<'a> {
     mode: CloneMode,
     /// Empty if the child inherits the right one.
     oom_score: String,
+    /// Set by the child when it has the right score.
+    has_oom_score: AtomicBool,
     /// The highest open descriptor, for [`CloseMode::Each`].
     highest: RawFd,
     /// Where other threads find the child and its step.
@@ -113,6 +115,7 @@ impl<'a> ChildSetup<'a> {
                 true => oom_score::of_children(),
                 false => String::new(),
             },
+            has_oom_score: AtomicBool::new(!mode.raise_oom_score),
             highest: match mode.close_mode {
                 CloseMode::Each => highest_descriptor(),
                 CloseMode::Unshare | CloseMode::Range => 0,
@@ -121,9 +124,10 @@ impl<'a> ChildSetup<'a> {
         }
     }
 
-    /// The out-of-memory score of the child.
-    pub(crate) fn oom_score(&self) -> &str {
-        &self.oom_score
+    /// The out-of-memory score that the child needs and could not set itself.
+    pub(crate) fn missing_oom_score(&self) -> Option<&str> {
+        let has_score = self.has_oom_score.load(Ordering::Acquire);
+        (!has_score).then_some(self.oom_score.as_str())
     }
 
     /// Clones the child, into the cgroup if there is one, and returns when it runs the program or has
@@ -166,7 +170,10 @@ impl<'a> ChildSetup<'a> {
             return Err((Stage::Group, libc::ECANCELED));
         }
         self.unshare_files()?;
-        write_oom_score::write_own(&self.oom_score);
+        if let Some(score) = self.missing_oom_score() {
+            let is_set = write_oom_score::write_own(score);
+            self.has_oom_score.store(is_set, Ordering::Release);
+        }
         set_signals(self.mode.signal_reset.signals, libc::SIG_DFL);
         if self.program.ignore_signals {
             // With SIGCHLD ignored, the program could not wait for its children.
