@@ -10,6 +10,7 @@ mod doctor;
 mod files;
 mod hostile;
 mod hosts;
+mod invalid_hosts;
 mod kill;
 mod launched;
 mod limits;
