@@ -1,9 +1,9 @@
 //! Tests an audit log that cannot be written.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions, Permissions},
     io::{BufRead as _, BufReader},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
 };
 
@@ -150,6 +150,24 @@ async fn server_does_not_start_without_its_log() {
         let output = outpost().run(&args).await;
         assert_eq!(output.code, Some(1), "{output:?}");
         assert!(output.stderr.contains(text), "{}", output.stderr);
+    }
+}
+
+#[tokio::test]
+async fn file_that_others_can_read_is_reported() {
+    let directories = Directories::new();
+    let path = directories.path("audit.log");
+    let text = "the audit log can be read or written by others";
+    for (mode, is_reported) in [(0o644, true), (0o600, false)] {
+        fs::write(&path, "").expect("a file");
+        fs::set_permissions(&path, Permissions::from_mode(mode)).expect("its mode");
+        let args = ["--audit-log", &directories.text("audit.log")];
+        let server = outpost().args(&args).start().await;
+        poll_until("the log", || {
+            server.stderr().contains("serving").then_some(())
+        })
+        .await;
+        assert_eq!(server.stderr().contains(text), is_reported, "{mode:o}");
     }
 }
 

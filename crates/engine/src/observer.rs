@@ -9,7 +9,7 @@ use crate::{Exit, Process};
 /// Observes a process from its start to its exit, even while its session is detached. Is called from the
 /// tasks of the process, and must not block.
 pub trait ProcessObserver: Debug + Send + Sync {
-    /// The process could not be started. No child of it has run, and it does not exit.
+    /// The process could not be started: there is no child whose exit will be seen.
     fn not_started(&self, error: ErrorKind);
 
     /// The process has exited.
