@@ -59,14 +59,18 @@ impl Engine {
         };
         // Otherwise two sessions could get their first process at once.
         let _turn = self.shared.first_starts.lock();
-        let peer = session.peer();
-        let others = self.list_sessions().into_iter();
-        let others = others.filter(|other| other.peer() == peer && other.key() != session.key());
-        let is_first = !session.has_processes();
-        if is_first && others.filter(Session::has_processes).count() >= max {
+        if !session.has_processes() && self.count_busy_sessions(session.peer(), max) >= max {
             return Err(StartError::SessionLimit(max));
         }
         session.reserve(start)
+    }
+
+    /// Counts the sessions of a peer that have processes, up to `max`.
+    fn count_busy_sessions(&self, peer: Peer, max: usize) -> usize {
+        let sessions = self.shared.sessions.lock();
+        let of_peer = sessions.values().filter(|other| other.peer() == peer);
+        let busy = of_peer.filter(|other| other.has_processes());
+        busy.take(max).count()
     }
 
     fn session_permit(&self, peer: Peer) -> Option<PeerPermit> {

@@ -185,3 +185,21 @@ async fn peer_leaves_processes_and_sessions_for_others() {
     assert!(matches!(refused, Err(StartError::TooMany)));
     assert!(engine.shutdown(Duration::from_secs(5)).await);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_first_process_of_a_session_needs_a_busy_session() {
+    let engine = engine(Limits::default());
+    let sessions = [1, 1, 2].map(|user| {
+        let opened = try_open(&engine, Peer::User(user), LONG, Delivery::Push);
+        opened.expect("few sessions are open").0
+    });
+    let [busy, idle, other] = &sessions;
+    let reserve = |session, id| engine.reserve(session, &shell(id, "true"), Some(1));
+    let _first = reserve(busy, "first").unwrap();
+    let _second = reserve(busy, "second").unwrap();
+    assert!(matches!(
+        reserve(idle, "third").err(),
+        Some(StartError::SessionLimit(1))
+    ));
+    assert!(reserve(other, "of another peer").is_ok());
+}
