@@ -24,6 +24,8 @@ const MERGE_WITHIN: Duration = Duration::from_millis(50);
 /// The watches on all executors.
 pub(super) struct Batches {
     received: mpsc::Receiver<anyhow::Result<Batch>>,
+    /// An error behind the changes that were returned last.
+    failed: Option<anyhow::Error>,
     servers: Vec<Server>,
     /// A task for each executor.
     tasks: JoinSet<()>,
@@ -80,17 +82,27 @@ impl Batches {
         }
         Ok(Batches {
             received,
+            failed: None,
             servers,
             tasks,
         })
     }
 
-    /// Waits for changes. Not cancel safe.
+    /// Waits for changes. An error after changes is returned by the next call. Not cancel safe.
     pub(super) async fn next(&mut self) -> anyhow::Result<Batch> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let mut batch = self.receive().await?;
         let until = Instant::now() + MERGE_WITHIN;
         while let Ok(next) = timeout_at(until, self.receive()).await {
-            batch.merge(next?);
+            match next {
+                Ok(next) => batch.merge(next),
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
+                }
+            }
         }
         Ok(batch)
     }
@@ -134,4 +146,28 @@ fn on(
         executors.push(WatchedExecutor::new(server, options));
     }
     &mut executors[index]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn changes_before_an_error_are_returned_first() {
+        let (sender, received) = mpsc::channel(2);
+        let mut batches = Batches {
+            received,
+            failed: None,
+            servers: Vec::new(),
+            tasks: JoinSet::new(),
+        };
+        let sent = [Ok(Batch::missed()), Err(anyhow::anyhow!("it has ended"))];
+        for batch in sent {
+            sender.send(batch).await.expect("it is received");
+        }
+        let first = batches.next().await.expect("the changes");
+        assert_eq!(first, Batch::missed());
+        let error = batches.next().await.expect_err("the error");
+        assert_eq!(error.to_string(), "it has ended");
+    }
 }
