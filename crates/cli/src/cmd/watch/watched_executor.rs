@@ -19,6 +19,28 @@ use crate::{console::Notice, endpoint::Endpoint, render::out::note, transfer::fi
 /// Bounds of the exponential backoff between attempts to open a new session.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
+/// After a session that lasted as long, the next one is opened without delay.
+const STABLE_AFTER: Duration = Duration::from_secs(5);
+
+/// The delay of the next attempt to open a session. Grows with each attempt until a session lasts.
+#[derive(Debug, Default)]
+struct Backoff {
+    delay: Duration,
+}
+
+impl Backoff {
+    fn session_ended(&mut self, lasted: Duration) {
+        if lasted >= STABLE_AFTER {
+            self.delay = Duration::ZERO;
+        }
+    }
+
+    /// Returns the delay of the next attempt, and increases that of the one after it.
+    fn next_delay(&mut self) -> Duration {
+        let increased = (self.delay * 2).clamp(FIRST_BACKOFF, MAX_BACKOFF);
+        std::mem::replace(&mut self.delay, increased)
+    }
+}
 
 /// Paths to watch on one executor.
 pub(super) struct WatchedExecutor {
@@ -110,14 +132,17 @@ impl WatchedExecutor {
         current: watch::Sender<Option<RemoteExecutor>>,
         batches: mpsc::Sender<anyhow::Result<Batch>>,
     ) {
+        let mut backoff = Backoff::default();
         loop {
+            let opened_at = Instant::now();
             let notice = Notice::next_to(None, None);
             let remote = open.remote.clone();
             let error = tokio::select! {
                 error = self.forward(open, &batches) => error,
                 () = notice.follow(remote.as_ref()) => return,
             };
-            open = match self.open_again(error).await {
+            backoff.session_ended(opened_at.elapsed());
+            open = match self.open_again(error, &mut backoff).await {
                 Ok(open) => open,
                 Err(error) => {
                     // Fails if the command ends anyway.
@@ -151,7 +176,11 @@ impl WatchedExecutor {
 
     /// Opens a new session and all watches, if the session was lost and the server can be reached
     /// again. Attempts it for as long as the client attempts to resume a session.
-    async fn open_again(&self, error: anyhow::Error) -> anyhow::Result<OpenWatches> {
+    async fn open_again(
+        &self,
+        error: anyhow::Error,
+        backoff: &mut Backoff,
+    ) -> anyhow::Result<OpenWatches> {
         let server = self.server.clone().map(Endpoint::unattended);
         let Some(server) = server.filter(|server| !server.is_launched() && is_lost(&error)) else {
             return Err(error);
@@ -161,7 +190,7 @@ impl WatchedExecutor {
             "the session on {name} has ended; opening a new one…"
         ));
         let within = RemoteLimits::default().reconnect_timeout;
-        let opened = retry(within, error, || self.open_on(Some(&server))).await;
+        let opened = retry(within, error, backoff, || self.open_on(Some(&server))).await;
         opened.map_err(|error| match is_temporary(&error) {
             true => error.context(format!("{name} did not come back within {within:?}")),
             false => error,
@@ -174,21 +203,21 @@ impl WatchedExecutor {
 async fn retry<T, A: Future<Output = anyhow::Result<T>>>(
     within: Duration,
     mut last: anyhow::Error,
+    backoff: &mut Backoff,
     attempt: impl Fn() -> A,
 ) -> anyhow::Result<T> {
     let deadline = Instant::now() + within;
-    let mut backoff = FIRST_BACKOFF;
     loop {
+        let delay = backoff.next_delay();
+        if Instant::now() + delay >= deadline {
+            return Err(last);
+        }
+        sleep(delay).await;
         match timeout_at(deadline, attempt()).await {
             Ok(Err(error)) if is_temporary(&error) => last = error,
             Ok(outcome) => return outcome,
             Err(_) => return Err(last),
         }
-        if Instant::now() + backoff >= deadline {
-            return Err(last);
-        }
-        sleep(backoff).await;
-        backoff = (backoff * 2).min(MAX_BACKOFF);
     }
 }
 
@@ -267,7 +296,8 @@ mod tests {
     /// Retries an attempt that fails with these errors, one after the other, and then succeeds.
     async fn outcome(errors: Vec<fn() -> anyhow::Error>) -> Result<u32, String> {
         let attempts = AtomicU32::new(0);
-        let retried = retry(WITHIN, lost("first"), || async {
+        let mut backoff = Backoff::default();
+        let retried = retry(WITHIN, lost("first"), &mut backoff, || async {
             let attempt = attempts.fetch_add(1, Ordering::Relaxed);
             match errors.get(attempt as usize) {
                 Some(error) => Err(error()),
@@ -289,12 +319,30 @@ mod tests {
     async fn last_error_is_returned_when_the_time_is_over() {
         let error = outcome(vec![|| lost("again"); 99]).await.unwrap_err();
         assert!(error.ends_with(": again"), "{error}");
+        let mut backoff = Backoff::default();
         let hanging = retry(
             WITHIN,
             lost("first"),
+            &mut backoff,
             std::future::pending::<anyhow::Result<()>>,
         );
         let error = hanging.await.unwrap_err();
         assert!(format!("{error:#}").ends_with(": first"), "{error:#}");
+    }
+
+    #[tokio::test]
+    async fn delay_grows_until_a_session_lasts() {
+        let mut backoff = Backoff::default();
+        for delay in [0, 50, 100, 200, 400, 800, 1000, 1000] {
+            assert_eq!(backoff.delay, Duration::from_millis(delay));
+            backoff.next_delay();
+            backoff.session_ended(STABLE_AFTER / 2);
+        }
+        backoff.session_ended(STABLE_AFTER);
+        assert_eq!(backoff.delay, Duration::ZERO);
+
+        let opened = retry(WITHIN, lost("first"), &mut backoff, || async { Ok(()) });
+        opened.await.expect("the first attempt succeeds");
+        assert_eq!(backoff.delay, FIRST_BACKOFF, "of the next session");
     }
 }
