@@ -36,16 +36,16 @@ const SIGNALS: [(&str, OsSignal, Signal); 10] = [
 
 /// Arguments of `outpost kill`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Signals:
+#[command(after_help = "Examples:
+  outpost kill k3                         terminates it, kills it after 5s
+  outpost kill -INT k3 p7                 only sends the signal
+
+Signals:
   Without --signal, each process is terminated with all of its descendants: by SIGTERM, with SIGHUP
   before it if the process handles SIGHUP or ignores SIGTERM, as shells do; by SIGKILL after 5s.
   --signal sends HUP, INT, QUIT, KILL, USR1, USR2, TERM, CONT, STOP or WINCH and nothing else, to the
   process group, and on a terminal also to its foreground group. HUP has no meaning of its own: it ends
-  a program that does not handle it, and many daemons read their configuration again.
-
-Examples:
-  outpost kill k3                         terminates it, kills it after 5s
-  outpost kill -INT k3 p7                 only sends the signal")]
+  a program that does not handle it, and many daemons read their configuration again.")]
 pub(crate) struct Kill {
     /// Only send this signal: a name such as INT or SIGUSR1, or a number; -INT and -9 work too
     #[arg(short, long, value_name = "SIGNAL", value_parser = signal)]
